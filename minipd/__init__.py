@@ -1,0 +1,1 @@
+"""minipd: a deep-learning framework in the shape of Paddle, small enough to read."""
