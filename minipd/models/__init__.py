@@ -1,0 +1,1 @@
+"""The main job: a Llama, and what it takes to train it (floor 6)."""
