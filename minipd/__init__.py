@@ -1,1 +1,29 @@
-"""minipd: a deep-learning framework in the shape of Paddle, small enough to read."""
+"""minipd: a deep-learning framework in the shape of Paddle, small enough to read.
+
+`import minipd as paddle` gives Paddle's names.  This file wires the floors (one per chapter) from the bottom up, and is
+the only place where importing has side effects.  Package code never imports from here, but from the module that
+defines a name.
+"""
+
+import os as _os
+
+from minipd.framework.floors import Floor as _Floor
+from minipd.framework.floors import wire as _wire
+
+__version__ = "0.1.0"
+
+FLOORS = (
+    _Floor(1, opens=("framework", "ops", "autograd", "nn", "optimizer", "io", "amp")),
+    _Floor(2, opens=("ir", "jit", "static", "executor")),
+    _Floor(3, opens=("passes",)),
+    _Floor(4, opens=("decomposition", "cinn")),
+    _Floor(5, opens=("dist", "distributed")),
+    _Floor(6, opens=("parallel", "models")),
+    _Floor(7, opens=("inference",)),
+    _Floor(8, opens=("device",)),
+    _Floor(9, opens=("planner",)),
+)
+
+_names = _wire(__name__, FLOORS, _os.environ)
+globals().update(_names)
+__all__ = sorted(_names)

@@ -1,0 +1,66 @@
+"""What must be in the environment before numpy is imported.
+
+numpy's OpenBLAS and numba read their thread counts once, when they are loaded.  Four ranks on two cores that each start
+two BLAS threads spend their time taking turns, so whoever starts ranks (the command line, the launcher) gives each its
+share beforehand.  This module imports neither numpy nor anything of minipd, so it can run first.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+__all__: list[str] = []
+
+#: How each library calls "use this many threads".
+THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
+                    "NUMBA_NUM_THREADS")
+
+
+def available_cores() -> int:
+    """The cores that this process may use: a container or `taskset` may allow fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def rank_environment(ranks: int, cores: int | None = None) -> dict[str, str]:
+    """The variables for each of `ranks` processes on a machine with `cores` cores (default: those available).
+
+    >>> rank_environment(4, cores=8)["OMP_NUM_THREADS"]
+    '2'
+    >>> rank_environment(4, cores=2)["OMP_NUM_THREADS"]
+    '1'
+    """
+    cores = cores or available_cores()
+    variables = dict.fromkeys(THREAD_VARIABLES, str(max(1, cores // ranks)))
+    # An idle BLAS thread spins for 2^n cycles before it sleeps, by default 2^26: it would hold a core that the
+    # compiled kernels' threads want.  2^4 is the least that OpenBLAS takes.
+    variables["OPENBLAS_THREAD_TIMEOUT"] = "4"
+    if ranks > cores:
+        # A rank that waits must let the others run; MPICH otherwise spins on its core.
+        variables["MPIR_CVAR_ENABLE_HEAVY_YIELD"] = "1"
+    return variables
+
+
+def missing(wanted: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Those of `wanted` that `environ` does not set: what the user has set is left alone.
+
+    >>> missing({"OMP_NUM_THREADS": "2", "OPENBLAS_THREAD_TIMEOUT": "4"}, {"OMP_NUM_THREADS": "1"})
+    {'OPENBLAS_THREAD_TIMEOUT': '4'}
+    """
+    return {name: value for name, value in wanted.items() if name not in environ}
+
+
+def restart_prepared(module: str, argv: list[str]) -> None:
+    """Replace this process by `python -m module argv...` with the environment of a single rank.
+
+    Returns at once where nothing is missing, as it is in the restarted process.  Setting the variables here would be
+    too late: importing any module of the package has loaded numpy.
+    """
+    variables = missing(rank_environment(ranks=1))
+    if variables:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.execve(sys.executable, [sys.executable, "-m", module, *argv], {**os.environ, **variables})
