@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 __all__: list[str] = []
 
@@ -42,6 +43,20 @@ def rank_environment(ranks: int, cores: int | None = None) -> dict[str, str]:
         # A rank that waits must let the others run; MPICH otherwise spins on its core.
         variables["MPIR_CVAR_ENABLE_HEAVY_YIELD"] = "1"
     return variables
+
+
+def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where what is expensive to make is kept between runs: `MINIPD_CACHE`, else minipd's folder in the user's cache.
+
+    The folder may not exist yet.
+
+    >>> str(cache_folder({"MINIPD_CACHE": "somewhere"}))
+    'somewhere'
+    """
+    if environ.get("MINIPD_CACHE"):
+        return Path(environ["MINIPD_CACHE"])
+    base = environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "minipd"
 
 
 def missing(wanted: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> dict[str, str]:
