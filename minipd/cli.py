@@ -1,7 +1,7 @@
 """The `minipd` command.
 
-Each subcommand is a line in `COMMANDS`: its name, what it does, and the `main(argv)` that does it, named as text so that
-nothing is imported before it is asked for (and a closed floor closes its commands with it).
+Each subcommand is a line in `COMMANDS`: its name, what it does, and the `main(argv)` that does it.  Targets are named
+as text, so that nothing is imported before it is asked for, and a closed floor closes its commands with it.
 """
 
 from __future__ import annotations
