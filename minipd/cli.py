@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import importlib
+import os
 import sys
 from typing import NamedTuple
 
@@ -77,6 +78,10 @@ def main(argv: list[str] | None = None) -> int:
         return getattr(importlib.import_module(module), function)(argv[1:]) or 0
     except (InputError, ClosedFloorError) as refusal:
         return _refuse(str(refusal))
+    except BrokenPipeError:
+        # The reader has seen enough (`minipd ops | head`); Python would complain again when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
 
 
 def _refuse(message: str) -> int:
