@@ -72,7 +72,11 @@ class Constraints:
 
     def record(self, kind: str, left: Any, right: Any, what: str) -> None:
         """Adds an assumption of kind "equal" or "divisible"; the same fact again keeps the first one's origin."""
-        self._by_fact.setdefault((kind, left, right), Constraint(kind, left, right, what, _user_line()))
+        self.add(Constraint(kind, left, right, what, _user_line()))
+
+    def add(self, constraint: Constraint) -> None:
+        """Adds an assumption that was made elsewhere (in the trace that a program was read from)."""
+        self._by_fact.setdefault((constraint.kind, constraint.left, constraint.right), constraint)
 
     @contextmanager
     def collect(self) -> Iterator[Constraints]:
