@@ -91,9 +91,13 @@ def test_division_by_an_int_is_exact_or_refused_at_run_time(expression, divisor,
     dim = expression[1]
     assume(isinstance(dim, DimExpr))
     constraints = Constraints()
-    with constraints.collect():
-        quotient = dim // divisor
     expected = dim.substitute(bindings)
+    try:
+        with constraints.collect():
+            quotient = dim // divisor
+    except ValueError as error:
+        assert "expected a multiple" in str(error) and expected % divisor != 0  # 2*S0+1 is odd for every S0
+        return
     if expected % divisor == 0:
         constraints.check(bindings)
         assert value(quotient, bindings) == expected // divisor
@@ -261,7 +265,7 @@ def test_constraints_remember_where_they_came_from():
     assert str(divisible).startswith("S0 % 4 == 0  (S0 % 4, ") and "test_dim.py:" in divisible.where
     assert str(equal).startswith("S1 == S0  (add: dimension 1, ")
     constraints.check({"S0": 8, "S1": 8})
-    with pytest.raises(ValueError, match=r"S0 % 4: expected S0 divisible by 4, got 6 and 4 for S0=6, S1=6 \(assumed at"):
+    with pytest.raises(ValueError, match=r"expected S0 divisible by 4, got 6 and 4 for S0=6, S1=6 \(assumed at"):
         constraints.check({"S0": 6, "S1": 6})
     with pytest.raises(ValueError, match="add: dimension 1: expected S1 == S0, got 4 and 8 for S0=8, S1=4"):
         constraints.check({"S0": 8, "S1": 4})

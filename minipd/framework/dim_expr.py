@@ -1,0 +1,344 @@
+"""DimExpr: a size that is not known while a program is traced, as a polynomial in named symbols.
+
+Coefficients are rational.  There is one normal form (integer coefficients over one common denominator, in lowest terms,
+monomials in a fixed order), so two expressions are equal exactly when they are the same polynomial.  A constant integer
+polynomial never stays a `DimExpr`: it folds back to `int`.
+
+Shape rules import what they need from `dim`, the functions that treat ints and symbols alike.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from numbers import Integral
+from typing import Any, Union
+
+from minipd.framework.constraints import current_constraints
+
+__all__: list[str] = []
+
+HINT = 64  # what a symbol counts as when only an ordering is wanted (a tile size, a cost), never a result
+
+Monomial = tuple[str, ...]  # symbol names, sorted, repeated for powers: S0*S0*S1 is ("S0", "S0", "S1")
+Size = Union[int, "DimExpr"]
+
+
+class DimExpr:
+    """A polynomial in symbols, `sum(coefficient * monomial) / denominator`.  Immutable; made by `symbol` and +-*.
+
+    >>> s, t = symbol("S0"), symbol("S1")
+    >>> 2 * s + 1, s * t / 4, s - s + 3
+    (2*S0+1, S0*S1/4, 3)
+    >>> (s + t) * (s - t) == s * s - t * t
+    True
+    >>> s * t // s
+    S1
+    """
+
+    __slots__ = ("terms", "denominator")
+    terms: tuple[tuple[Monomial, int], ...]
+    denominator: int
+
+    def __init__(self, terms: tuple[tuple[Monomial, int], ...], denominator: int):
+        self.terms, self.denominator = terms, denominator
+
+    # -- arithmetic: a DimExpr or an int comes back -----------------------------------------------------------------
+    def __add__(self, other: Any) -> Size:
+        other = _coerce(self, "+", other)
+        if other is None:
+            return NotImplemented
+        total = {m: c * other.denominator for m, c in self.terms}
+        for m, c in other.terms:
+            total[m] = total.get(m, 0) + c * self.denominator
+        return _normal(total, self.denominator * other.denominator)
+
+    def __mul__(self, other: Any) -> Size:
+        other = _coerce(self, "*", other)
+        if other is None:
+            return NotImplemented
+        total: dict[Monomial, int] = {}
+        for m, c in self.terms:
+            for n, d in other.terms:
+                product = tuple(sorted(m + n))
+                total[product] = total.get(product, 0) + c * d
+        return _normal(total, self.denominator * other.denominator)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self) -> Size:
+        return self * -1
+
+    def __sub__(self, other: Any) -> Size:
+        other = _coerce(self, "-", other)
+        return NotImplemented if other is None else self + other * -1
+
+    def __rsub__(self, other: Any) -> Size:
+        return self * -1 + other
+
+    def __truediv__(self, other: Any) -> Size:
+        """The rational quotient.  Whether it is whole is seen when it is evaluated; `//` records it as assumed."""
+        other = _coerce(self, "/", other)
+        return NotImplemented if other is None else quotient(self, other)
+
+    def __rtruediv__(self, other: Any) -> Size:
+        other = _coerce(self, "/", other)
+        return NotImplemented if other is None else quotient(other, self)
+
+    def __floordiv__(self, other: Any) -> Size:
+        """The quotient, by assumption whole."""
+        if _coerce(self, "//", other) is None:
+            return NotImplemented
+        return whole_quotient(self, other, f"{self} // {other}")
+
+    def __rfloordiv__(self, other: Any) -> Size:
+        if _coerce(self, "//", other) is None:
+            return NotImplemented
+        return whole_quotient(other, self, f"{other} // {self}")
+
+    def __mod__(self, other: Any) -> int:
+        """The remainder: known whatever the symbols are, or 0 by assumption."""
+        return NotImplemented if _coerce(self, "%", other) is None else remainder(self, other, f"{self} % {other}")
+
+    def __rmod__(self, other: Any) -> int:
+        return NotImplemented if _coerce(self, "%", other) is None else remainder(other, self, f"{other} % {self}")
+
+    # -- equality is structural, everything else about the value is unknown ---------------------------------------
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, DimExpr):
+            return False
+        return self.terms == other.terms and self.denominator == other.denominator
+
+    def __hash__(self) -> int:
+        return hash((self.terms, self.denominator))
+
+    def __bool__(self) -> bool:
+        raise self._unknown(f"bool({self})")
+
+    def __lt__(self, other: Any) -> bool:
+        raise self._unknown(f"{self} < {other}")
+
+    def __le__(self, other: Any) -> bool:
+        raise self._unknown(f"{self} <= {other}")
+
+    def __gt__(self, other: Any) -> bool:
+        raise self._unknown(f"{self} > {other}")
+
+    def __ge__(self, other: Any) -> bool:
+        raise self._unknown(f"{self} >= {other}")
+
+    def __index__(self) -> int:
+        raise self._unknown(f"int({self})")
+
+    __int__ = __index__
+
+    def _unknown(self, question: str) -> TypeError:
+        return TypeError(
+            f"{question}: expected a size known while tracing, got the symbolic dimension {self}, whose value only the "
+            "run knows. Compare with == (structural), state what must hold with require_equal or require_divisible, or "
+            "trace with a fixed size for this dimension."
+        )
+
+    # -- values -------------------------------------------------------------------------------------------------------
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The names that occur."""
+        return frozenset(name for monomial, _ in self.terms for name in monomial)
+
+    @property
+    def is_symbol(self) -> bool:
+        """Whether this is a lone symbol, whose value can be read off a real shape."""
+        return self.denominator == 1 and len(self.terms) == 1 and len(self.terms[0][0]) == 1 and self.terms[0][1] == 1
+
+    @property
+    def hint(self) -> int:
+        """A stand-in size, every symbol counted as `HINT`: for orderings and costs only."""
+        return max(0, round(_total(self, dict.fromkeys(self.symbols, HINT)) / self.denominator))
+
+    def evaluate(self, bindings: Mapping[str, int]) -> int:
+        """The size for the given values of all symbols.
+
+        ValueError if a symbol has no value, or the size is no whole number, or negative.
+
+        >>> (symbol("S0") / 4).evaluate({"S0": 12})
+        3
+        """
+        value = self.substitute(bindings)
+        if isinstance(value, DimExpr):
+            raise ValueError(
+                f"dimension {self}: expected a size for every symbol, got none for {', '.join(sorted(value.symbols))} "
+                f"in {dict(bindings)}"
+            )
+        if value < 0:
+            sizes = self._sizes(bindings)
+            raise ValueError(f"dimension {self}: expected a size of at least 0, got {value} for {sizes}")
+        return value
+
+    def substitute(self, bindings: Mapping[str, Size]) -> Size:
+        """Replaces symbols, each by an int or an expression; the rest stay.
+
+        The result may be negative (an offset); ValueError if it is a number but not whole.
+
+        >>> (symbol("S0") * symbol("S1")).substitute({"S1": 3})
+        3*S0
+        """
+        result: Size
+        if all(name in bindings and type(bindings[name]) is not DimExpr for name in self.symbols):
+            result = _normal({(): _total(self, bindings)}, self.denominator)
+        else:
+            result = 0
+            for monomial, coefficient in self.terms:
+                term: Size = _normal({(): coefficient}, self.denominator)
+                for name in monomial:
+                    term = term * bindings[name] if name in bindings else term * symbol(name)
+                result = result + term
+        if type(result) is DimExpr and not result.symbols:
+            raise ValueError(
+                f"dimension {self}: expected a whole number, got {result} for {self._sizes(bindings)}: "
+                "the assumption that it divides evenly fails. Feed sizes that divide."
+            )
+        return result
+
+    def _sizes(self, bindings: Mapping[str, Size]) -> str:
+        return ", ".join(f"{name}={bindings[name]}" for name in sorted(self.symbols) if name in bindings)
+
+    # -- text ---------------------------------------------------------------------------------------------------------
+    def __repr__(self) -> str:
+        text = ""
+        for monomial, coefficient in self.terms:
+            factors = list(monomial) if abs(coefficient) == 1 and monomial else [str(abs(coefficient)), *monomial]
+            text += ("-" if coefficient < 0 else "+" if text else "") + "*".join(factors)
+        if self.denominator == 1:
+            return text
+        return f"({text})/{self.denominator}" if len(self.terms) > 1 else f"{text}/{self.denominator}"
+
+
+def symbol(name: str) -> DimExpr:
+    """The dimension called `name`: capital letters and digits, so that `S0x16` and `B_dp` can be read one way only."""
+    if not re.fullmatch("[A-Z][A-Z0-9]*", name):
+        raise ValueError(f"symbol: expected a name of capital letters and digits such as S0, got {name!r}")
+    return DimExpr((((name,), 1),), 1)
+
+
+# -- the polynomials themselves -----------------------------------------------------------------------------------
+def _normal(total: dict[Monomial, int], denominator: int) -> Size:
+    """The normal form: no zero terms, lowest terms, highest degree first; an int if it is one."""
+    total = {m: c for m, c in total.items() if c}
+    if not total:
+        return 0
+    shared = math.gcd(denominator, *total.values())
+    if denominator == shared and len(total) == 1 and () in total:
+        return total[()] // shared
+    ordered = sorted(total.items(), key=lambda term: (-len(term[0]), term[0]))
+    return DimExpr(tuple((m, c // shared) for m, c in ordered), denominator // shared)
+
+
+def _lift(x: Size) -> DimExpr:
+    """The polynomial of an int, which must not leave this module unnormalised."""
+    if isinstance(x, DimExpr):
+        return x
+    return DimExpr((((), x),) if x else (), 1)
+
+
+def _coerce(dim: DimExpr, operator: str, other: Any) -> DimExpr | None:
+    """The other operand as a polynomial; None if it is for the other's type to say what the operation means."""
+    if isinstance(other, DimExpr):
+        return other
+    if isinstance(other, Integral):
+        return _lift(int(other))
+    if isinstance(other, float):
+        raise TypeError(
+            f"{dim} {operator} {other}: expected an int or a dimension, got a float. A dimension is a whole number; "
+            "to compute with its size, make it a tensor."
+        )
+    return None
+
+
+def _total(dim: DimExpr, bindings: Mapping[str, Any]) -> int:
+    """The numerator's value when every symbol is bound to an int."""
+    total = 0
+    for monomial, coefficient in dim.terms:
+        for name in monomial:
+            coefficient = coefficient * int(bindings[name])
+        total += coefficient
+    return total
+
+
+def quotient(dim: Size, divisor: Size) -> Size:
+    """Long division of polynomials over the rationals; ValueError if it leaves a rest.
+
+    Needs an order of monomials that multiplication keeps: by degree, then as sorted tuples of names.
+    """
+    dim, divisor = _lift(dim), _lift(divisor)
+    if not divisor.terms:
+        raise ZeroDivisionError(f"dimension {dim} divided by 0")
+
+    def order(monomial: Monomial) -> tuple:
+        return len(monomial), monomial
+
+    rest = {m: Fraction(c, dim.denominator) for m, c in dim.terms}
+    by = {m: Fraction(c, divisor.denominator) for m, c in divisor.terms}
+    lead = max(by, key=order)
+    result: dict[Monomial, Fraction] = {}
+    while rest:
+        top = max(rest, key=order)
+        factor = list(top)
+        for name in lead:
+            if name not in factor:
+                raise ValueError(
+                    f"{dim} / {divisor}: expected a quotient that is a polynomial, got a rest. A dimension "
+                    "cannot be divided by a symbol that is no factor of it; give the size explicitly."
+                )
+            factor.remove(name)
+        ratio = rest[top] / by[lead]
+        result[tuple(factor)] = ratio
+        for m, c in by.items():
+            product = tuple(sorted(m + tuple(factor)))
+            rest[product] = rest.get(product, Fraction(0)) - ratio * c
+            if not rest[product]:
+                del rest[product]
+    denominator = math.lcm(*(q.denominator for q in result.values()))
+    return _normal({m: int(q * denominator) for m, q in result.items()}, denominator)
+
+
+def whole_quotient(dim: Size, divisor: Size, what: str) -> Size:
+    """`dim / divisor`, at least one of them symbolic, stated to be whole."""
+    result = quotient(dim, divisor)
+    if remainder(dim, divisor, what) != 0:
+        raise ValueError(f"{what}: expected a multiple of {divisor}, got {dim}")
+    return result
+
+
+def remainder(dim: Size, divisor: Size, what: str) -> int:
+    """`dim % divisor`, at least one of them symbolic: what is known of it, else 0 with the assumption recorded."""
+    known = _known_remainder(_lift(dim), _lift(divisor))
+    if known is not None:
+        return known
+    collector = current_constraints()
+    if collector is None:
+        raise ValueError(
+            f"{what}: expected {dim} to be a multiple of {divisor}, which the symbols do not tell, and no trace is "
+            "recording assumptions (with Constraints().collect(): ...)"
+        )
+    collector.record("divisible", dim, divisor, what)
+    return 0
+
+
+def _known_remainder(dim: DimExpr, divisor: DimExpr) -> int | None:
+    """The remainder that holds for all values of the symbols, None if it depends on them.
+
+    A polynomial with integer coefficients is whole.  So `dim` leaves 0 if it is `divisor` times such a polynomial, and
+    an int constant if all other coefficients are multiples of an int divisor: (4*S0+1) % 2 is 1.
+    """
+    if not divisor.symbols and divisor.denominator == 1 and dim.denominator == 1:
+        modulus = _total(divisor, {})
+        if all(c % modulus == 0 for m, c in dim.terms if m):
+            return sum(c for m, c in dim.terms if not m) % modulus
+        return None
+    try:
+        whole = quotient(dim, divisor)
+    except ValueError:
+        return None
+    return 0 if type(whole) is not DimExpr or whole.denominator == 1 else None
