@@ -20,7 +20,16 @@ class Hole(NamedTuple):
     rows: tuple[str | Trait, ...]
 
 
-HOLES: list[Hole] = []
+HOLES: list[Hole] = [
+    Hole("vjp", "no tensor operand that a gradient could belong to", (
+        "arange", "full", "full_int_array", "full_like", "gaussian", "uniform")),
+    Hole("vjp", "the result is a truth value or an index: the gradient is zero wherever it exists", (
+        "argmax", "equal", "greater_equal", "greater_than", "isfinite", "less_equal", "less_than", "logical_and",
+        "logical_not", "logical_or", "not_equal")),
+    Hole("vjp", "a step of an optimizer ends what is differentiated", ("adamw", "sgd")),
+    Hole("kernel_out", "a view shares its operand's memory: there is nothing to write", (Trait.VIEW,)),
+    Hole("kernel_out", "computed once, when a program is loaded", ("full_int_array",)),
+]
 
 
 def explain(column: str, reason: str, *rows: str | Trait) -> None:
