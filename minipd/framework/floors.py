@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator, Mapping
-from importlib.abc import MetaPathFinder
 from typing import Any, NamedTuple
 
 __all__: list[str] = []
@@ -52,8 +51,8 @@ def highest_floor(floors: tuple[Floor, ...], environ: Mapping[str, str]) -> int:
     return int(text)
 
 
-class ClosedFloors(MetaPathFinder):
-    """Refuses to import what a later chapter opens."""
+class ClosedFloors:
+    """A finder for `sys.meta_path` that finds nothing, and refuses to import what a later chapter opens."""
 
     def __init__(self, package: str, floors: tuple[Floor, ...], chapter: int):
         self.chapter = chapter
