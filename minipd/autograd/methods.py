@@ -1,0 +1,32 @@
+"""What the autograd floor adds to Tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minipd.autograd import engine
+from minipd.framework.tensor import Tensor
+
+__all__: list[str] = []
+
+
+def backward(self: Tensor, grad_tensor: Tensor | None = None, retain_graph: bool = False) -> None:
+    """Add the gradients of this tensor to `.grad` of the leaves it depends on.
+
+    >>> from minipd.ops.creation import to_tensor
+    >>> x = to_tensor(3.0, stop_gradient=False)
+    >>> (x * x).backward()
+    >>> x.grad.item()
+    6.0
+    """
+    engine.backward([self], None if grad_tensor is None else [grad_tensor], retain_graph)
+
+
+def gradient(self: Tensor) -> Any:
+    """The accumulated gradient as a numpy array; None if there is none."""
+    return None if self.grad is None else self.grad.numpy()
+
+
+Tensor.backward = backward                              # type: ignore[attr-defined]
+Tensor.gradient = gradient                              # type: ignore[attr-defined]
+Tensor.register_hook = engine.register_hook             # type: ignore[attr-defined]

@@ -1,0 +1,175 @@
+"""Data types.
+
+Inside the library a dtype is a `numpy.dtype`: arrays, metas and IR types all carry one.  `DataType` is the public face
+(`paddle.float32`), with Paddle's name and Paddle's small integer code (its `VarType` enumeration, which is also what
+`.pdparams` files hold).  A row keeps its kernels in a list indexed by that code.
+"""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+
+from minipd.framework.rank import current
+
+__all__ = ["DataType", "bfloat16", "bool", "finfo", "float16", "float32", "float64", "get_default_dtype", "int8",
+           "int16", "int32", "int64", "set_default_dtype", "uint8"]
+
+
+class DataType:
+    """One element type.
+
+    >>> float32, float32.code, float32.itemsize
+    (paddle.float32, 5, 4)
+    >>> float32 == "float32"
+    True
+    """
+
+    __slots__ = ("code", "name", "np", "short")
+
+    def __init__(self, name: str, code: int, np_type: object, short: str):
+        self.name, self.code, self.short = name, code, short
+        self.np = np.dtype(np_type)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return self.np.itemsize
+
+    def __repr__(self) -> str:
+        return f"paddle.{self.name}"
+
+    def __eq__(self, other: object) -> builtins_bool:
+        if isinstance(other, DataType):
+            return self is other
+        if other is None:
+            return False
+        try:
+            return to_np(other) == self.np
+        except TypeError:
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self.np)
+
+
+builtins_bool = bool
+
+bool = DataType("bool", 0, np.bool_, "b")
+int16 = DataType("int16", 1, np.int16, "i16")
+int32 = DataType("int32", 2, np.int32, "i32")
+int64 = DataType("int64", 3, np.int64, "i64")
+float16 = DataType("float16", 4, np.float16, "f16")
+float32 = DataType("float32", 5, np.float32, "f32")
+float64 = DataType("float64", 6, np.float64, "f64")
+uint8 = DataType("uint8", 20, np.uint8, "ui8")
+int8 = DataType("int8", 21, np.int8, "i8")
+bfloat16 = DataType("bfloat16", 22, ml_dtypes.bfloat16, "bf16")
+
+ALL = (bool, int8, uint8, int16, int32, int64, float16, bfloat16, float32, float64)
+N_CODES = 1 + max(t.code for t in ALL)
+
+_BY_NP = {t.np: t for t in ALL}
+_BY_NAME = {t.name: t for t in ALL} | {"bool_": bool, "float": float32, "double": float64, "half": float16}
+CODE_OF_NUM = {t.np.num: t.code for t in ALL}      # numpy's own small integer of a dtype -> ours
+
+FLOATS = frozenset(t.np for t in (float16, bfloat16, float32, float64))
+LOW_PRECISION = frozenset(t.np for t in (float16, bfloat16))
+INTS = frozenset(t.np for t in (int8, uint8, int16, int32, int64))
+
+_NAMES = ", ".join(t.name for t in ALL)
+
+
+def of(np_dtype: np.dtype) -> DataType:
+    """The public DataType of a numpy dtype.
+
+    Raises: TypeError for a dtype that minipd does not have (complex, str, object, ...).
+    """
+    found = _BY_NP.get(np_dtype)
+    if found is None:
+        raise TypeError(f"dtype: expected one of {_NAMES}, got numpy's {np_dtype}; convert the array first")
+    return found
+
+
+def to_np(dtype: object) -> np.dtype:
+    """The numpy dtype of whatever names one: a DataType, a numpy dtype, a Python type, or a string.
+
+    >>> to_np("bfloat16"), to_np(float32), to_np(float)
+    (dtype(bfloat16), dtype('float32'), dtype('float32'))
+    """
+    if isinstance(dtype, DataType):
+        return dtype.np
+    if isinstance(dtype, np.dtype):
+        return of(dtype).np
+    if isinstance(dtype, str):
+        named = _BY_NAME.get(dtype.removeprefix("paddle."))
+        if named is None:
+            raise TypeError(f"dtype: expected one of {_NAMES}, got {dtype!r}")
+        return named.np
+    if dtype is float:
+        return get_default_dtype_np()
+    if dtype is int:
+        return int64.np
+    if isinstance(dtype, type):
+        return of(np.dtype(dtype)).np
+    raise TypeError(f"dtype: expected one of {_NAMES}, got {dtype!r}")
+
+
+def is_floating(np_dtype: np.dtype) -> builtins_bool:
+    """True for float16, bfloat16, float32 and float64."""
+    return np_dtype in FLOATS
+
+
+_RANK = {t.np: i for i, t in enumerate(ALL)}
+
+
+def promote(a: np.dtype, b: np.dtype) -> np.dtype:
+    """The dtype of a binary operation on tensors of dtypes `a` and `b`, by Paddle's table: two floats give the wider
+    (float16 with bfloat16 gives float32), an int beside a float takes the float's dtype, two ints give the wider.
+
+    >>> promote(np.dtype("int64"), np.dtype("float32")), promote(np.dtype("float32"), np.dtype("float64"))
+    (dtype('float32'), dtype('float64'))
+    """
+    if a == b:
+        return a
+    if a in FLOATS and b in FLOATS:
+        return float32.np if a in LOW_PRECISION and b in LOW_PRECISION else max(a, b, key=_RANK.__getitem__)
+    if a in FLOATS:
+        return a
+    if b in FLOATS:
+        return b
+    return of(np.promote_types(a, b)).np
+
+
+def get_default_dtype_np() -> np.dtype:
+    """The numpy dtype of Python floats in creation functions."""
+    return current().default_dtype
+
+
+def get_default_dtype() -> str:
+    """Paddle's `get_default_dtype`: the name of the dtype that Python floats become.
+
+    >>> get_default_dtype()
+    'float32'
+    """
+    return of(get_default_dtype_np()).name
+
+
+def set_default_dtype(d: object) -> None:
+    """Paddle's `set_default_dtype`: float16, bfloat16, float32 or float64 for Python floats, in this rank's context.
+
+    Raises: TypeError if `d` is no floating dtype.
+    """
+    np_dtype = to_np(d)
+    if np_dtype not in FLOATS:
+        raise TypeError(f"set_default_dtype: expected float16, bfloat16, float32 or float64, got {d}")
+    current().default_dtype = np_dtype
+
+
+def finfo(dtype: object) -> object:
+    """Machine limits of a floating dtype (`ml_dtypes.finfo`, which also knows bfloat16).
+
+    >>> float(finfo("float32").eps)
+    1.1920928955078125e-07
+    """
+    return ml_dtypes.finfo(to_np(dtype))

@@ -1,0 +1,208 @@
+"""A row: everything that is known about one operator, in one place.
+
+`@op(name)` turns a class into a `Row` and enters it in `ROWS`.  The class is only a readable way to write the columns:
+
+    @op("rsqrt", Trait.ELEMENTWISE)
+    class Rsqrt:
+        def infer_meta(x): return x                     # the signature is the schema
+        def kernel(xp, x): return 1 / xp.sqrt(x)        # xp: the array module of the backend
+        def vjp_x(g, out): return g * out ** 3 * -0.5   # the signature is the save list
+
+*Schema.*  Positional parameters of `infer_meta` are tensor operands, keyword-only ones attributes with their defaults.
+An operand annotated `Meta` is shape-only: its values are never read, so they are neither kept nor communicated.
+
+*Saves.*  A gradient rule per input, `vjp_<input>`, or one joint `vjp` where the work is shared.  After `g`, its
+parameters name what to keep from the forward call: inputs, outputs (`out`), attributes.  Annotated `Meta`, only shape
+and dtype are kept.  Only the rules whose input wants a gradient are recorded, and only they save.
+
+*Later columns* (decomposition, SPMD rule, cost, ...) are added by later floors with `add_column`, never here.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minipd.framework import dtype as dtypes
+from minipd.framework.meta import Meta
+from minipd.framework.rank import dispatch
+
+__all__: list[str] = []
+
+
+class Trait(enum.Enum):
+    """What passes and interpreters may assume of a row."""
+
+    VIEW = "View"                   # the result may share memory with input 0
+    INPLACE = "Inplace"             # result i may be written over input `inplace[i]`
+    MULTI = "Multi"                 # more than one result: infer_meta and kernel return tuples
+    COMM = "Comm"                   # a collective: the kernel's first argument is this rank's communicator
+    RANDOM = "Random"               # two calls with equal operands are two draws: never merged, never folded
+    SIDE_EFFECT = "SideEffect"      # never removed
+    COMMUTATIVE = "Commutative"
+    ELEMENTWISE = "Elementwise"
+    EXACT = "Exact"                 # moves or compares data, no rounding: every dtype runs natively
+
+
+class VjpCall(NamedTuple):
+    """One gradient rule: call `fn(g, *saved)`; the result belongs to input `target` (None: a list, one per input).
+
+    plan: (kind, index or name, only_meta) for each saved argument; kind is "in", "all" (variadic), "out" or "attr".
+    """
+
+    fn: Callable
+    target: int | None
+    plan: tuple[tuple[str, Any, bool], ...]
+
+
+ROWS: dict[str, Row] = {}
+
+
+def ufunc(name: str) -> Any:
+    """A kernel that is exactly the array module's ufunc `name`; it also serves as `kernel_out`.
+
+    (A marker: `Row` binds it to the backend's own function, so that no Python frame stands between.)
+    """
+    return _Ufunc(name)
+
+
+class _Ufunc(NamedTuple):
+    name: str
+
+
+class Row:
+    """One operator.  Calling it dispatches: `Row(*operands, **attributes)`."""
+
+    def __init__(self, name: str, cls: type, traits: tuple[Trait, ...], dialect: str):
+        d = vars(cls)
+        self.name, self.dialect, self.doc = name, dialect, inspect.cleandoc(cls.__doc__ or "")
+        self.__doc__ = self.doc
+        self.traits = frozenset(traits)
+        self.multi, self.view, self.comm = (t in self.traits for t in (Trait.MULTI, Trait.VIEW, Trait.COMM))
+        self.infer_meta: Callable = d["infer_meta"]
+        params = list(inspect.signature(self.infer_meta).parameters.values())
+        self.inputs = tuple(p.name for p in params if p.kind is not p.KEYWORD_ONLY)
+        self.variadic = any(p.kind is p.VAR_POSITIONAL for p in params)
+        self.attrs = {p.name: p.default for p in params if p.kind is p.KEYWORD_ONLY}
+        self.shape_only = tuple(i for i, p in enumerate(params) if p.annotation in ("Meta", Meta))
+        self.mutable: tuple[str, ...] = d.get("mutable", ())
+        self.outputs: tuple[str, ...] = d.get("outputs", ("out",))
+        self.inplace: dict[int, int] = d.get("inplace", {})
+        #: the operand whose dtype selects the kernel
+        self.key: int = d.get("key", 0)
+        #: the gradient rule takes the gradient as it comes, and itself gives it the placements of the primal
+        self.raw_gradient: bool = d.get("raw_gradient", False)
+        #: views only: put_back(base, view, *, attrs) -> the base with the view's elements replaced by `view`
+        self.put_back: Callable | None = d.get("put_back")
+        self.columns: dict[str, Any] = {}
+        self._bind_kernels(d)
+        self._grads = self._gradient_rules(d)
+        self.has_vjp = bool(self._grads)
+        self._calls: dict[int, tuple[VjpCall, ...]] = {}
+
+    # ------------------------------------------------------------------------------------------------- kernels
+    def _bind_kernels(self, d: dict) -> None:
+        kernel, out = d.get("kernel"), d.get("kernel_out")
+        if isinstance(kernel, _Ufunc):
+            function = getattr(np, kernel.name)
+            kernel, out = function, functools.partial(_ufunc_out, function)
+        elif kernel is not None and not self.comm:
+            kernel, out = functools.partial(kernel, np), out and functools.partial(out, np)
+        self.kernel: Callable | None = kernel
+        self.kernel_out: Callable | None = out
+        #: dtype code of the key operand -> the function that computes
+        self.kernels: list[Callable | None] = [kernel] * dtypes.N_CODES
+        if kernel is not None and not self.comm and Trait.EXACT not in self.traits:
+            for t in (dtypes.float16, dtypes.bfloat16):
+                self.kernels[t.code] = functools.partial(_in_float32, kernel, t.np)
+
+    # ----------------------------------------------------------------------------------------------- gradients
+    def _gradient_rules(self, d: dict) -> tuple[VjpCall, ...]:
+        found = [VjpCall(d[f"vjp_{name}"], i, self._save_plan(d[f"vjp_{name}"]))
+                 for i, name in enumerate(self.inputs) if f"vjp_{name}" in d]
+        if "vjp" in d:
+            found.append(VjpCall(d["vjp"], None, self._save_plan(d["vjp"])))
+        return tuple(found)
+
+    def _save_plan(self, vjp: Callable) -> tuple[tuple[str, Any, bool], ...]:
+        plan: list[tuple[str, Any, bool]] = []
+        for p in list(inspect.signature(vjp).parameters.values())[1:]:
+            only_meta = p.annotation in ("Meta", Meta)
+            if self.variadic and p.name == self.inputs[-1]:
+                plan.append(("all", 0, only_meta))
+            elif p.name in self.inputs:
+                plan.append(("in", self.inputs.index(p.name), only_meta))
+            elif p.name in self.outputs:
+                plan.append(("out", self.outputs.index(p.name), only_meta))
+            elif p.name in self.attrs:
+                plan.append(("attr", p.name, False))
+            else:
+                raise TypeError(f"row {self.name}: parameter {p.name!r} of {vjp.__name__} is no input "
+                                f"{self.inputs}, output {self.outputs} or attribute {tuple(self.attrs)} of the row")
+        return tuple(plan)
+
+    @property
+    def vjp_rules(self) -> tuple[VjpCall, ...]:
+        """Every gradient rule of the row."""
+        return self._grads
+
+    def calls(self, need: int) -> tuple[VjpCall, ...]:
+        """The gradient rules to record when the inputs in the bit mask `need` (bit i: input i) want a gradient."""
+        found = self._calls.get(need)
+        if found is None:
+            found = self._calls[need] = tuple(c for c in self._grads if c.target is None or need >> c.target & 1)
+        return found
+
+    # ------------------------------------------------------------------------------------------------ calling
+    def attr(self, attrs: dict, name: str) -> Any:
+        """An attribute's value in a call, the schema's default where the call gives none."""
+        return attrs[name] if name in attrs else self.attrs[name]
+
+    def __call__(self, *inputs: Any, **attrs: Any) -> Any:
+        return dispatch(self, inputs, attrs)
+
+    def __repr__(self) -> str:
+        attrs = "".join(f", {k}" if v is inspect.Parameter.empty else f", {k}={v!r}" for k, v in self.attrs.items())
+        return f"{self.dialect}.{self.name}({', '.join(self.inputs)}{';' + attrs[1:] if attrs else ''})"
+
+
+def _ufunc_out(function: Callable, out: Any, *xs: Any) -> None:
+    function(*xs, out=out)
+
+
+def _in_float32(kernel: Callable, dtype: np.dtype, *xs: Any, **attrs: Any) -> Any:
+    """Low-precision arrays are a storage format: compute in float32, round once (decision 11)."""
+    wide = kernel(*[x.astype(np.float32) if getattr(x, "dtype", None) == dtype else x for x in xs], **attrs)
+    if type(wide) is tuple:
+        return tuple(w.astype(dtype) if w.dtype == np.float32 else w for w in wide)
+    wide = np.asarray(wide)
+    return wide.astype(dtype) if wide.dtype == np.float32 else wide
+
+
+def op(name: str, *traits: Trait, dialect: str = "pd_op") -> Callable[[type], Row]:
+    """Class decorator: the class becomes the row `name` of the table (see the module's docstring)."""
+    def register(cls: type) -> Row:
+        if name in ROWS:
+            raise ValueError(f"row {name!r} exists already, in {ROWS[name].infer_meta.__module__}")
+        row = ROWS[name] = Row(name, cls, traits, dialect)
+        return row
+    return register
+
+
+def add_column(row_name: str, column: str, value: Any) -> None:
+    """A later floor adds what it knows of an operator.  A column is written once.
+
+    Raises: KeyError if there is no such row, ValueError if the row has the column already.
+    """
+    if row_name not in ROWS:
+        raise KeyError(f"column {column!r}: no row {row_name!r}; rows are written with @op in minipd/ops")
+    columns = ROWS[row_name].columns
+    if column in columns:
+        raise ValueError(f"row {row_name!r} has a column {column!r} already: {columns[column]!r}")
+    columns[column] = value
+

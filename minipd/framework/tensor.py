@@ -1,0 +1,216 @@
+"""Tensor: a mutable handle on an immutable payload.
+
+What a tensor *is* is its payload: a `numpy.ndarray` (eager), an `ir.Value` (while tracing), a `DistValue` (a mesh,
+placements and a local payload) or a `Meta` (shapes only).  The tape, in-place writes and names live on the handle; the
+interpreters below the tape see payloads only.
+
+Class attributes are the defaults of fields that most tensors never set: creating a tensor stores one field.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minipd.framework import dtype as dtypes
+from minipd.framework.meta import describe
+from minipd.framework.rank import current
+
+__all__ = ["Parameter", "Tensor"]
+
+
+class Size(tuple):
+    """A shape: a tuple that also equals a list, as Paddle code compares it.
+
+    >>> Size((2, 3)) == [2, 3]
+    True
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return tuple.__eq__(self, tuple(other) if isinstance(other, list) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
+    def __repr__(self) -> str:
+        return f"paddle.Size([{', '.join(map(str, self))}])"
+
+
+class Storage:
+    """What handles that share memory have in common.  Made at the first sharing: other tensors never pay for it.
+
+    version: writes so far.  tracked: the version of the last write that carries gradient history.
+    """
+
+    __slots__ = ("tracked", "version")
+
+    def __init__(self) -> None:
+        self.version = self.tracked = 0
+
+
+class Tensor:
+    """A multi-dimensional array with a gradient history.  Build one with `to_tensor`.
+
+    Paddle's `paddle.Tensor`: `stop_gradient` is True unless the tensor takes part in differentiation; `grad` is filled
+    by `backward()` for leaves.
+    """
+
+    stop_gradient: bool = True
+    node: Any = None                    # the tape node that made this tensor
+    index: int = 0                      # which of the node's results it is
+    grad: Tensor | None = None          # filled by backward() for leaves
+    storage: Storage | None = None      # shared with the handles that alias this memory
+    seen: int = 0                       # the storage's version when this handle last read or wrote it
+    view_of: tuple | None = None        # (base, row, attrs) of a view while tracing; eager views alias memory instead
+    views: list | None = None           # weak references to such views of this tensor
+    persistable: bool = False
+    _name: str | None = None
+
+    def __init__(self, payload: Any):
+        self.payload = payload
+
+    # ------------------------------------------------------------------------------------------ shape and type
+    @property
+    def shape(self) -> Size:
+        """The (global) shape; dimensions are ints, or symbolic while tracing."""
+        return Size(self.payload.shape)
+
+    @property
+    def dtype(self) -> dtypes.DataType:
+        return dtypes.of(self.payload.dtype)
+
+    @property
+    def code(self) -> int:
+        """The integer code of the dtype."""
+        return dtypes.CODE_OF_NUM[self.payload.dtype.num]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.payload.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        n = 1
+        for d in self.payload.shape:
+            n = n * d
+        return n
+
+    @property
+    def name(self) -> str:
+        """The tensor's name, generated at first use."""
+        if self._name is None:
+            self._name = current().unique_name("generated_tensor")
+        return self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def is_leaf(self) -> bool:
+        """True for tensors that no recorded operation produced."""
+        return self.node is None or self.node.leaf is self
+
+    # ------------------------------------------------------------------------------------------------- values
+    def numpy(self) -> np.ndarray:
+        """The values as a new array (bfloat16 as `ml_dtypes.bfloat16`); a distributed tensor's global value.
+
+        Raises: TypeError while tracing, where a tensor has no values yet.
+        """
+        return np.array(self.values("numpy()"))
+
+    def values(self, asked: str) -> np.ndarray:
+        """The values without a copy, for reading.  `asked` names what wants them, for the error while tracing."""
+        p = self.payload
+        return p if type(p) is np.ndarray else p.materialize(asked)
+
+    def item(self, *args: int) -> Any:
+        """The single element as a Python number (or the element at the given index)."""
+        return self.values("item()").item(*args)
+
+    def tolist(self) -> Any:
+        return self.values("tolist()").tolist()
+
+    def __bool__(self) -> bool:
+        return bool(self.values("bool()"))
+
+    def __int__(self) -> int:
+        return int(self.values("int()"))
+
+    def __index__(self) -> int:
+        return self.values("index()").__index__()
+
+    def __float__(self) -> float:
+        return float(self.values("float()"))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.asarray(self.values("numpy.asarray()"), dtype)
+
+    def __len__(self) -> int:
+        if not self.payload.shape:
+            raise TypeError("len() of a 0-D tensor: it has no first dimension; use .item() for its value")
+        return self.payload.shape[0]
+
+    # ------------------------------------------------------------------------------------------------ handles
+    def detach(self) -> Tensor:
+        """A tensor on the same memory without gradient history (later writes to either are seen by both)."""
+        t = Tensor(self.payload)
+        t.storage = shared(self)
+        t.seen = t.storage.version
+        return t
+
+    @property
+    def inplace_version(self) -> int:
+        """How often this memory has been written in place."""
+        return self.storage.version if self.storage is not None else 0
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        p = self.payload
+        if type(p) is not np.ndarray:
+            return f"Tensor({p!r}, stop_gradient={self.stop_gradient})"
+        body = np.array2string(p, separator=", ", threshold=100, prefix="       ")
+        return (f"Tensor(shape={list(p.shape)}, dtype={self.dtype.name}, place=Place(cpu), "
+                f"stop_gradient={self.stop_gradient},\n       {body})")
+
+
+def shared(t: Tensor) -> Storage:
+    """The storage of `t`, made now if `t` has not been shared yet."""
+    if t.storage is None:
+        t.storage, t.seen = Storage(), 0
+    return t.storage
+
+
+class Parameter(Tensor):
+    """A tensor that an optimizer updates: a leaf that wants a gradient, with a unique name (Paddle's EagerParamBase).
+
+    trainable: the opposite of `stop_gradient`.  initialize: fills the payload of a parameter that was made lazily
+    (`None` once filled): called with a `window` (global shape, offsets) by a rank that needs a shard only.
+    """
+
+    stop_gradient = False
+    persistable = True
+    initialize: Any = None
+    need_clip: bool = True
+    optimize_attr: dict = {"learning_rate": 1.0}
+    regularizer: Any = None
+    is_distributed: bool = False
+
+    @property
+    def trainable(self) -> bool:
+        return not self.stop_gradient
+
+    @trainable.setter
+    def trainable(self, on: bool) -> None:
+        self.stop_gradient = not on
+
+    def __repr__(self) -> str:
+        return f"Parameter(name={self.name}, {describe(self.payload)}):\n{super().__repr__()}"

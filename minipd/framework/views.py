@@ -1,0 +1,126 @@
+"""Views and in-place writes (decision 2: mutation lives in bindings).
+
+*Eager.*  A view aliases the memory of its base; the two share a `Storage` with a version counter.  An in-place write
+overwrites the memory and raises the version, so that a value saved for a gradient before the write is found out, and so
+is a view whose gradient history misses a write through another handle.
+
+*Tracing* (payloads whose class says `traced`).  A program is functional.  A write appends an operation and *rebinds*
+the handle.  A view remembers its base and the view operation; writing a view puts it back into its base, and every view
+of a rewritten base is taken anew.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from minipd.framework.meta import Meta, describe
+from minipd.framework.rank import current, dispatch
+from minipd.framework.tensor import Tensor, shared
+
+__all__: list[str] = []
+
+
+def share_view(base: Any, view: Tensor, row: Any, attrs: dict) -> None:
+    """`view` is the result of the view operation `row` on `base`: tie the two together."""
+    if not isinstance(base, Tensor):
+        return
+    if type(base.payload) is np.ndarray:
+        view.storage = s = shared(base)
+        view.seen = s.version
+    elif type(base.payload) is not Meta:
+        view.view_of = (base, row, attrs)
+        if base.views is None:
+            base.views = []
+        base.views.append(weakref.ref(view))
+
+
+def check_fresh(x: Tensor, row: Any) -> None:
+    """Raise if the gradient history of `x` misses a write to its memory.  Called for shared tensors only.
+
+    Without history on either side there is nothing to miss: reading a rewritten view is then simply right.
+    """
+    s = x.storage
+    if s is None or x.seen == s.version or type(x.payload) is not np.ndarray:
+        return
+    if not x.stop_gradient or x.seen < s.tracked:
+        raise RuntimeError(
+            f"{row.name}: tensor {x.name} {describe(x.payload)} shares memory with a tensor that was written in place "
+            f"afterwards (this handle saw version {x.seen}, the memory is at version {s.version}), so its gradient "
+            "history misses that write: take the view again after the write, or read it under no_grad()")
+
+
+def write(x: Tensor, row: Any, *others: Any, **attrs: Any) -> Tensor:
+    """`x.op_(...)`: compute `row(x, *others)` and let `x` be the result.  Returns x.
+
+    Raises: RuntimeError on a leaf that wants a gradient, and where the write cannot be seen by everyone it must reach;
+    ValueError if the result has another shape or dtype than x.
+    """
+    what = f"in-place {row.name}_"
+    if current().grad_enabled and not x.stop_gradient and x.is_leaf:
+        raise RuntimeError(f"{what} on leaf {x.name} {describe(x.payload)}, which wants a gradient: the value that the "
+                           "gradient belongs to would be lost; write it under no_grad(), or work on a copy")
+    out = dispatch(row, (x, *others), attrs)
+    if out.payload.shape != x.payload.shape or out.payload.dtype != x.payload.dtype:
+        raise ValueError(f"{what}: expected a result like the tensor written, {describe(x.payload)}, got "
+                         f"{describe(out.payload)}; use the operation that returns a new tensor")
+    rebind(x, out, what)
+    return x
+
+
+def rebind(x: Tensor, out: Tensor, what: str) -> None:
+    """Let the handle `x` hold what `out` holds, for everyone who shares its memory."""
+    if type(x.payload) is np.ndarray and type(out.payload) is np.ndarray:
+        _overwrite(x, out, what)
+        return
+    if type(x.payload) is np.ndarray and x.storage is not None:
+        raise RuntimeError(f"{what} of a traced value on {x.name}, whose memory other eager tensors share: "
+                           "write a copy (x.clone()) instead")
+    base = x.view_of
+    if base is not None and base[1].put_back is None:
+        raise RuntimeError(f"{what} on a view made by {base[1].name}: several of its elements are one element of the "
+                           "base; write a copy (x.clone()) instead")
+    if not getattr(x.payload, "traced", True) and (base or x.views):
+        raise RuntimeError(f"{what} on {x.name}, a distributed tensor with views: the views would keep the old "
+                           "values; use the operation that returns a new tensor")
+    _take(x, out)
+    if base is not None:
+        parent, row, attrs = base
+        rebind(parent, row.put_back(parent, x, **attrs), what)      # which takes x and its siblings anew
+    else:
+        _retake(x)
+
+
+def _overwrite(x: Tensor, out: Tensor, what: str) -> None:
+    if not x.payload.flags.writeable:
+        raise RuntimeError(f"{what} on {x.name} {describe(x.payload)}, a view in which several elements share one "
+                           "memory cell (expand), or read-only memory; write a copy (x.clone()) instead")
+    if x.payload is not out.payload:
+        x.payload[...] = out.payload
+    s = shared(x)
+    s.version += 1
+    if not out.stop_gradient:
+        s.tracked = s.version
+    x.seen = s.version
+    x.node, x.index, x.stop_gradient = out.node, out.index, out.stop_gradient
+
+
+def _take(x: Tensor, out: Tensor) -> None:
+    x.payload, x.node, x.index, x.stop_gradient = out.payload, out.node, out.index, out.stop_gradient
+
+
+def _retake(base: Tensor) -> None:
+    """Views of a rewritten base, and theirs, are computed from its new value."""
+    todo = [base]
+    while todo:
+        b = todo.pop()
+        alive = [v for v in (ref() for ref in b.views or ()) if v is not None and v.view_of[0] is b]
+        b.views = [weakref.ref(v) for v in alive] or None
+        for v in alive:
+            _, row, attrs = v.view_of
+            fresh = dispatch(row, (b,), attrs)
+            b.views.remove(b.views[-1])                 # the entry that this call made for `fresh`
+            _take(v, fresh)
+            todo.append(v)

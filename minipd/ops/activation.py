@@ -1,0 +1,157 @@
+"""Activations, and softmax."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minipd.framework.meta import Meta
+from minipd.framework.row import Trait, op
+from minipd.framework.tensor import Tensor
+from minipd.ops.cast import cast
+from minipd.ops.math import unary
+from minipd.ops.reduce import Sum
+from minipd.ops.shapes import elementwise, normalize_axis, require_floating
+
+__all__ = ["relu", "sigmoid", "silu", "softmax", "swiglu"]
+
+
+def _floating(what: str, x: Any) -> Meta:
+    require_floating(what, x)
+    return Meta(x.shape, x.dtype)
+
+
+@op("relu", Trait.ELEMENTWISE)
+class Relu:
+    """out = max(x, 0)."""
+
+    def infer_meta(x):
+        return Meta(x.shape, x.dtype)
+
+    def kernel(xp, x):
+        return xp.maximum(x, x.dtype.type(0))
+
+    def kernel_out(xp, out, x):
+        xp.maximum(x, x.dtype.type(0), out=out)
+
+    def vjp_x(g, out):
+        return g * cast(out > 0.0, g.dtype)
+
+
+@op("sigmoid", Trait.ELEMENTWISE)
+class Sigmoid:
+    """out = 1 / (1 + e^-x), without overflow on either side."""
+
+    def infer_meta(x):
+        return _floating("sigmoid", x)
+
+    def kernel(xp, x):
+        return _sigmoid(xp, x)
+
+    def kernel_out(xp, out, x):
+        e = xp.exp(-xp.abs(x))
+        xp.copyto(out, e)
+        xp.copyto(out, x.dtype.type(1), where=x >= 0)
+        e += 1
+        xp.true_divide(out, e, out=out)
+
+    def vjp_x(g, out):
+        return g * (out * (1.0 - out))
+
+
+def _sigmoid(xp: Any, x: Any) -> Any:
+    """With e = exp(-|x|) <= 1:  1 / (1 + e) on the right of 0,  e / (1 + e) on the left."""
+    e = xp.exp(-xp.abs(x))
+    return xp.where(x >= 0, x.dtype.type(1), e) / (1 + e)
+
+
+@op("silu", Trait.ELEMENTWISE)
+class Silu:
+    """out = x * sigmoid(x)."""
+
+    def infer_meta(x):
+        return _floating("silu", x)
+
+    def kernel(xp, x):
+        return x * _sigmoid(xp, x)
+
+    def kernel_out(xp, out, x):
+        xp.multiply(x, _sigmoid(xp, x), out=out)
+
+    def vjp_x(g, x):                    # s + x s (1 - s)
+        s = sigmoid(x)
+        return g * (s + x * s * (1.0 - s))
+
+
+@op("swiglu", Trait.ELEMENTWISE)
+class Swiglu:
+    """out = silu(x) * y, the gated unit of Llama's MLP.  (Shazeer, GLU Variants Improve Transformer, 2020.)"""
+
+    def infer_meta(x, y):
+        require_floating("swiglu", x)
+        if x.shape != y.shape:
+            raise ValueError(f"swiglu: expected x and y of one shape, got {list(x.shape)} and {list(y.shape)}")
+        return elementwise("swiglu", x, y)
+
+    def kernel(xp, x, y):
+        return x * _sigmoid(xp, x) * y
+
+    def kernel_out(xp, out, x, y):
+        s = _sigmoid(xp, x)
+        s *= x
+        xp.multiply(s, y, out=out)
+
+    def vjp_x(g, x, y):
+        s = sigmoid(x)
+        return g * y * (s + x * s * (1.0 - s))
+
+    def vjp_y(g, x):
+        return g * silu(x)
+
+
+@op("softmax")
+class Softmax:
+    """e^x / sum e^x over `axis`; the maximum is taken off first.  A row that is all -inf gives NaN, as numpy's does."""
+
+    def infer_meta(x, *, axis):
+        return _floating("softmax", x)
+
+    def kernel(xp, x, *, axis):
+        out = xp.empty_like(x)
+        _softmax_into(xp, out, x, axis)
+        return out
+
+    def kernel_out(xp, out, x, *, axis):
+        _softmax_into(xp, out, x, axis)
+
+    def vjp_x(g, out, axis):
+        return (g - Sum(g * out, axis=(axis,), keepdim=True)) * out
+
+
+def _softmax_into(xp: Any, out: Any, x: Any, axis: int) -> None:
+    if not x.size:
+        return
+    with xp.errstate(invalid="ignore"):
+        xp.subtract(x, x.max(axis=axis, keepdims=True), out=out)
+    xp.exp(out, out=out)
+    xp.true_divide(out, out.sum(axis=axis, keepdims=True), out=out)
+
+
+relu, sigmoid, silu = unary(Relu), unary(Sigmoid), unary(Silu)
+
+
+def softmax(x: Tensor, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:
+    """e^x / sum e^x over `axis`.
+
+    >>> from minipd.ops.creation import to_tensor
+    >>> softmax(to_tensor([0.0, 0.0])).tolist()
+    [0.5, 0.5]
+    """
+    x = x if dtype is None else cast(x, dtype)
+    return Softmax(x, axis=normalize_axis("softmax", axis, x.ndim))
+
+
+def swiglu(x: Tensor, y: Tensor | None = None, name: str | None = None) -> Tensor:
+    """silu(x) * y; with y left out, x is split in two along its last dimension."""
+    if y is None:
+        x, y = x.split(2, -1)
+    return Swiglu(x, y)

@@ -1,0 +1,133 @@
+"""Broadcasting and its adjoint.
+
+A size that comes from another tensor is an operand, not an attribute (decision 5): `expand_as(x, target)` and
+`reduce_as(x, target)` read the target's shape only.  So a program with symbolic dimensions, and a shard of a tensor,
+need no other rule than the whole tensor does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minipd.framework.dim import same
+from minipd.framework.meta import Meta
+from minipd.framework.row import Trait, op
+from minipd.framework.tensor import Tensor
+from minipd.ops.creation import shape_tuple
+from minipd.ops.shapes import broadcast_shapes
+
+__all__ = ["broadcast_to", "expand", "expand_as", "reduce_as"]
+
+
+def _check_expands(what: str, shape: tuple, target: tuple) -> None:
+    got = broadcast_shapes(what, shape, target)
+    if got != tuple(target):
+        raise ValueError(f"{what}: shape {list(shape)} does not stretch to {list(target)}; sizes must be equal or 1")
+
+
+@op("expand", Trait.VIEW, Trait.EXACT)
+class Expand:
+    """x repeated along dimensions of size 1 (and along new leading ones) to `shape`, without a copy."""
+
+    mutable = ("shape",)
+
+    def infer_meta(x, *, shape):
+        _check_expands("expand", x.shape, shape)
+        return Meta(shape, x.dtype)
+
+    def kernel(xp, x, *, shape):
+        return xp.broadcast_to(x, shape)
+
+    def vjp_x(g, x: Meta):
+        return reduce_as(g, x)
+
+
+@op("expand_as", Trait.VIEW, Trait.EXACT)
+class ExpandAs:
+    """x repeated to the shape of `target`, without a copy."""
+
+    def infer_meta(x, target: Meta):
+        _check_expands("expand_as", x.shape, target.shape)
+        return Meta(target.shape, x.dtype)
+
+    def kernel(xp, x, target):
+        return xp.broadcast_to(x, target.shape)
+
+    def vjp_x(g, x: Meta):
+        return reduce_as(g, x)
+
+
+@op("reduce_as")
+class ReduceAs:
+    """x summed down to the shape of `target`: the adjoint of broadcasting."""
+
+    def infer_meta(x, target: Meta):
+        _check_expands("reduce_as", target.shape, x.shape)
+        return Meta(target.shape, x.dtype)
+
+    def kernel(xp, x, target):
+        return x.sum(axis=_axes_to_sum(x.shape, target.shape), keepdims=True, dtype=x.dtype).reshape(target.shape)
+
+    def kernel_out(xp, out, x, target):
+        keep = out.reshape((1,) * (x.ndim - out.ndim) + out.shape)
+        xp.sum(x, axis=_axes_to_sum(x.shape, target.shape), keepdims=True, dtype=x.dtype, out=keep)
+
+    def vjp_x(g, x: Meta):
+        return expand_as(g, x)
+
+
+def _axes_to_sum(shape: tuple, target: tuple) -> tuple[int, ...]:
+    lead = len(shape) - len(target)
+    return tuple(range(lead)) + tuple(
+        lead + i for i, d in enumerate(target) if same(d, 1) and not same(shape[lead + i], 1))
+
+
+def reduce_to(g: Tensor, x: Any) -> Tensor:
+    """The gradient g of a broadcast operand x, summed back to the operand's shape."""
+    return g if g.payload.shape == x.shape else ReduceAs(g, as_operand(x))
+
+
+def as_operand(x: Any) -> Any:
+    """A shape-only operand: a Tensor as it is; a Meta (what a gradient rule saved) becomes a Tensor without values."""
+    return x if isinstance(x, Tensor) else Tensor(x)
+
+
+def expand_as(x: Tensor, y: Any, name: str | None = None) -> Tensor:
+    """x repeated to the shape of y.
+
+    >>> from minipd.ops.creation import to_tensor, ones
+    >>> expand_as(to_tensor([1, 2]), ones([2, 2])).tolist()
+    [[1, 2], [1, 2]]
+    """
+    return ExpandAs(x, as_operand(y))
+
+
+def reduce_as(x: Tensor, target: Any, name: str | None = None) -> Tensor:
+    """x summed down to the shape of `target`.
+
+    >>> from minipd.ops.creation import to_tensor, ones
+    >>> reduce_as(to_tensor([[1, 2], [3, 4]]), ones([2])).tolist()
+    [4, 6]
+    """
+    return ReduceAs(x, as_operand(target))
+
+
+def expand(x: Tensor, shape: Any, name: str | None = None) -> Tensor:
+    """x repeated along dimensions of size 1 to `shape`; -1 keeps a dimension as it is.
+
+    >>> from minipd.ops.creation import to_tensor
+    >>> expand(to_tensor([[1], [2]]), [-1, 2]).tolist()
+    [[1, 1], [2, 2]]
+    """
+    given = list(shape.tolist() if isinstance(shape, Tensor) else shape)
+    own = x.payload.shape
+    lead = len(given) - len(own)
+    if lead < 0 or any(same(d, -1) for d in given[:lead]):
+        raise ValueError(f"expand: expected a shape of at least {len(own)} dimensions, whose new leading ones are "
+                         f"given in full, got {given} for a tensor of shape {list(own)}")
+    return Expand(x, shape=shape_tuple("expand", [own[i - lead] if same(d, -1) else d for i, d in enumerate(given)]))
+
+
+def broadcast_to(x: Tensor, shape: Any, name: str | None = None) -> Tensor:
+    """The same as `expand`."""
+    return expand(x, shape)

@@ -1,0 +1,40 @@
+"""Changing the dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minipd.framework import dtype as dtypes
+from minipd.framework.meta import Meta
+from minipd.framework.row import Trait, op
+from minipd.framework.tensor import Tensor
+
+__all__ = ["cast"]
+
+
+@op("cast", Trait.ELEMENTWISE, Trait.EXACT)
+class Cast:
+    """x with another dtype."""
+
+    def infer_meta(x, *, dtype):
+        return Meta(x.shape, dtype)
+
+    def kernel(xp, x, *, dtype):
+        return x.astype(dtype)
+
+    def kernel_out(xp, out, x, *, dtype):
+        out[...] = x
+
+    def vjp_x(g, x: Meta):
+        return cast(g, x.dtype)
+
+
+def cast(x: Tensor, dtype: Any) -> Tensor:
+    """x with another dtype; x itself if it has it already.
+
+    >>> from minipd.ops.creation import to_tensor
+    >>> cast(to_tensor([1.7, -1.7]), "int32").tolist()
+    [1, -1]
+    """
+    d = dtypes.to_np(dtype)
+    return x if x.payload.dtype == d else Cast(x, dtype=d)

@@ -1,0 +1,228 @@
+"""Tensors out of nothing: `full`, `arange`, `to_tensor` and what follows from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minipd.framework import dtype as dtypes
+from minipd.framework.dim import is_symbolic
+from minipd.framework.meta import Meta
+from minipd.framework.row import Trait, op
+from minipd.framework.tensor import Tensor
+from minipd.framework.views import rebind
+from minipd.ops.cast import cast
+
+__all__ = ["arange", "assign", "clone", "empty", "empty_like", "full", "full_like", "ones", "ones_like", "to_tensor",
+           "zeros", "zeros_like"]
+
+
+@op("full", Trait.EXACT)
+class Full:
+    """A tensor of `shape` that holds `value` everywhere."""
+
+    def infer_meta(*, shape, value, dtype):
+        return Meta(shape, dtype)
+
+    def kernel(xp, *, shape, value, dtype):
+        return xp.full(shape, value, dtype)
+
+    def kernel_out(xp, out, *, shape, value, dtype):
+        out[...] = value
+
+
+@op("full_int_array", Trait.EXACT)
+class FullIntArray:
+    """A 1-D tensor of the ints in `value`: how a program spells an axis list or a target shape."""
+
+    def infer_meta(*, value, dtype):
+        return Meta((len(value),), dtype)
+
+    def kernel(xp, *, value, dtype):
+        return xp.array(value, dtype).reshape(len(value))
+
+
+@op("full_like", Trait.EXACT)
+class FullLike:
+    """`value` everywhere, in the shape of `like`, whose values are not read."""
+
+    mutable = ("value",)
+
+    def infer_meta(like: Meta, *, value, dtype=None):
+        return Meta(like.shape, like.dtype if dtype is None else dtype)
+
+    def kernel(xp, like, *, value, dtype=None):
+        return xp.full(like.shape, value, like.dtype if dtype is None else dtype)
+
+    def kernel_out(xp, out, like, *, value, dtype=None):
+        out[...] = value
+
+
+@op("arange", Trait.EXACT)
+class Arange:
+    """start, start + step, ... below `stop`: element i is start + i * step."""
+
+    def infer_meta(*, start, stop, step, dtype):
+        return Meta((_arange_size(start, stop, step),), dtype)
+
+    def kernel(xp, *, start, stop, step, dtype):
+        return (start + xp.arange(_arange_size(start, stop, step)) * step).astype(dtype)
+
+    def kernel_out(xp, out, *, start, stop, step, dtype):
+        out[...] = start + xp.arange(_arange_size(start, stop, step)) * step
+
+
+def _arange_size(start: Any, stop: Any, step: Any) -> Any:
+    if is_symbolic(start) or is_symbolic(stop):
+        return (stop - start) // step
+    return max(0, int(np.ceil((stop - start) / step)))
+
+
+@op("assign", Trait.EXACT, Trait.ELEMENTWISE)
+class Assign:
+    """A copy."""
+
+    def infer_meta(x):
+        return Meta(x.shape, x.dtype)
+
+    def kernel(xp, x):
+        return xp.array(x)
+
+    def kernel_out(xp, out, x):
+        out[...] = x
+
+    def vjp_x(g):
+        return g
+
+
+def shape_tuple(what: str, shape: Any) -> tuple:
+    """A shape given as an int, a sequence of ints (or of 0-D tensors) or an int tensor."""
+    if isinstance(shape, Tensor):
+        shape = shape.tolist()
+    if isinstance(shape, int):
+        shape = (shape,)
+    out = tuple(d if is_symbolic(d) else d.__index__() for d in shape)
+    for d in out:
+        if isinstance(d, int) and d < 0:
+            raise ValueError(f"{what}: expected a shape of sizes >= 0, got {list(out)}")
+    return out
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
+    """A tensor of `shape` filled with `fill_value`; dtype from the value if not given (floats: the default dtype).
+
+    >>> full([2, 2], 7).tolist()
+    [[7, 7], [7, 7]]
+    """
+    if isinstance(fill_value, Tensor):
+        fill_value = fill_value.item()
+    if dtype is None:
+        dtype = (dtypes.bool if isinstance(fill_value, bool) else
+                 dtypes.int64 if isinstance(fill_value, int) else dtypes.get_default_dtype())
+    return Full(shape=shape_tuple("full", shape), value=fill_value, dtype=dtypes.to_np(dtype))
+
+
+def full_like(x: Tensor, fill_value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
+    """`fill_value` everywhere, in the shape (and dtype, unless given) of x."""
+    return FullLike(x, value=fill_value, dtype=None if dtype is None else dtypes.to_np(dtype))
+
+
+def zeros(shape: Any, dtype: Any = None, name: str | None = None) -> Tensor:
+    """Zeros; the default dtype unless given.
+
+    >>> zeros([2], "int32")
+    Tensor(shape=[2], dtype=int32, place=Place(cpu), stop_gradient=True,
+           [0, 0])
+    """
+    return full(shape, 0, dtypes.get_default_dtype() if dtype is None else dtype)
+
+
+def ones(shape: Any, dtype: Any = None, name: str | None = None) -> Tensor:
+    """Ones; the default dtype unless given."""
+    return full(shape, 1, dtypes.get_default_dtype() if dtype is None else dtype)
+
+
+def zeros_like(x: Tensor, dtype: Any = None, name: str | None = None) -> Tensor:
+    """Zeros in the shape of x."""
+    return full_like(x, 0, dtype)
+
+
+def ones_like(x: Tensor, dtype: Any = None, name: str | None = None) -> Tensor:
+    """Ones in the shape of x."""
+    return full_like(x, 1, dtype)
+
+
+empty, empty_like = zeros, zeros_like      # nothing is gained by leaving memory uninitialised; the values are defined
+
+
+def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: Any = None, name: str | None = None) -> Tensor:
+    """start, start + step, ... below `end`; `arange(n)` counts from 0.  int64 unless a float is given.
+
+    >>> arange(1, 10, 4).tolist()
+    [1, 5, 9]
+    """
+    if end is None:
+        start, end = 0, start
+    start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
+    if step == 0:
+        raise ValueError("arange: step must not be 0")
+    if dtype is None:
+        dtype = dtypes.get_default_dtype() if any(isinstance(v, float) for v in (start, end, step)) else dtypes.int64
+    return Arange(start=start, stop=end, step=step, dtype=dtypes.to_np(dtype))
+
+
+def assign(x: Any, output: Tensor | None = None) -> Tensor:
+    """A copy of x (differentiable), or, with `output`, x written into it."""
+    x = x if isinstance(x, Tensor) else to_tensor(x)
+    out = Assign(x)
+    if output is None:
+        return out
+    rebind(output, out, "assign")
+    return output
+
+
+def clone(x: Tensor, name: str | None = None) -> Tensor:
+    """A copy of x, through which gradients flow."""
+    return Assign(x)
+
+
+def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True) -> Tensor:
+    """A tensor with a copy of `data`: a number, nested lists, a numpy array, or a Tensor.
+
+    Python floats become the default dtype, ints int64; numpy arrays keep their dtype.
+    Raises: TypeError for data without a minipd dtype (strings, objects, complex), ValueError for ragged lists.
+
+    >>> to_tensor([[1.0, 2.0]], stop_gradient=False)
+    Tensor(shape=[1, 2], dtype=float32, place=Place(cpu), stop_gradient=False,
+           [[1., 2.]])
+    """
+    if isinstance(data, Tensor):
+        out = Tensor(Assign(data.detach()).payload)
+        if dtype is not None and out.payload.dtype != dtypes.to_np(dtype):
+            out = cast(out, dtype)
+        out.stop_gradient = stop_gradient
+        return out
+    own_dtype = isinstance(data, (np.ndarray, np.generic))
+    if not own_dtype and isinstance(data, (list, tuple)):
+        data = _unwrap(data)
+    try:
+        array = np.array(data)
+    except ValueError as e:
+        raise ValueError(f"to_tensor: expected a rectangular nested list, got ragged rows ({e})") from None
+    if dtype is not None:
+        array = array.astype(dtypes.to_np(dtype), copy=False)
+    elif not own_dtype and array.dtype == np.float64:
+        array = array.astype(dtypes.get_default_dtype_np())
+    dtypes.of(array.dtype)                  # a dtype that minipd has
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    t = Tensor(array)
+    t.stop_gradient = stop_gradient
+    return t
+
+
+def _unwrap(data: Any) -> Any:
+    if isinstance(data, (list, tuple)):
+        return [_unwrap(d) for d in data]
+    return data.values("to_tensor()") if isinstance(data, Tensor) else data

@@ -1,0 +1,106 @@
+"""The loss of classification."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minipd.framework import dtype as dtypes
+from minipd.framework.meta import Meta, describe
+from minipd.framework.row import Trait, op
+from minipd.framework.tensor import Tensor
+from minipd.ops.cast import cast
+from minipd.ops.embedding import TakeAlongAxis, local_rows
+from minipd.ops.reduce import Sum
+from minipd.ops.shapes import normalize_axis, require_floating
+
+__all__ = ["cross_entropy_with_softmax"]
+
+
+@op("cross_entropy_with_softmax", Trait.MULTI)
+class CrossEntropyWithSoftmax:
+    """softmax = softmax(logits) over `axis`;  loss = -log softmax[label], 0 where label == ignore_index.
+
+    logits [..., V, ...], label int [..., 1, ...] -> softmax like logits, loss like label in the logits' dtype
+    """
+
+    outputs = ("softmax", "loss")
+
+    def infer_meta(logits, label, *, ignore_index=-100, axis):
+        require_floating("cross_entropy_with_softmax", logits)
+        want = (*logits.shape[:axis], 1, *logits.shape[axis + 1:])
+        if label.dtype not in dtypes.INTS or tuple(label.shape) != want:
+            raise ValueError(f"cross_entropy_with_softmax: expected int labels of shape {list(want)} for logits "
+                             f"{describe(logits)}, got {describe(label)}")
+        return Meta(logits.shape, logits.dtype), Meta(label.shape, logits.dtype)
+
+    def kernel(xp, logits, label, *, ignore_index=-100, axis):
+        """loss = log sum e^(x - max) - (x[label] - max): neither large logits nor small probabilities lose anything."""
+        softmax = xp.empty_like(logits)
+        if not logits.size:
+            return softmax, xp.zeros(label.shape, logits.dtype)
+        top = logits.max(axis=axis, keepdims=True)
+        xp.subtract(logits, top, out=softmax)
+        valid = label != ignore_index
+        picked = xp.take_along_axis(softmax, xp.where(valid, label, 0), axis)
+        xp.exp(softmax, out=softmax)
+        total = softmax.sum(axis=axis, keepdims=True)
+        xp.true_divide(softmax, total, out=softmax)
+        return softmax, xp.where(valid, xp.log(total) - picked, logits.dtype.type(0))
+
+    def vjp_logits(gs, logits: Meta, label, softmax, ignore_index, axis):
+        g_softmax, g_loss = gs
+        g = None
+        if g_loss is not None:
+            g = CrossEntropyWithSoftmaxGrad(label, softmax, g_loss, ignore_index=ignore_index, axis=axis)
+        if g_softmax is not None:
+            through = (g_softmax - Sum(g_softmax * softmax, axis=(axis,), keepdim=True)) * softmax
+            g = through if g is None else g + through
+        return g
+
+
+@op("cross_entropy_with_softmax_grad")
+class CrossEntropyWithSoftmaxGrad:
+    """(softmax - one_hot(label)) * loss_grad, and 0 where label == ignore_index.
+
+    start: the global number of the first class that `softmax` holds (0 unless it is a shard).
+    """
+
+    key = 1
+
+    def infer_meta(label, softmax, loss_grad, *, ignore_index=-100, axis, start=0):
+        return Meta(softmax.shape, softmax.dtype)
+
+    def kernel(xp, label, softmax, loss_grad, *, ignore_index=-100, axis, start=0):
+        out = xp.empty_like(softmax)
+        _loss_grad_into(xp, out, label, softmax, loss_grad, ignore_index, axis, start)
+        return out
+
+    def kernel_out(xp, out, label, softmax, loss_grad, *, ignore_index=-100, axis, start=0):
+        _loss_grad_into(xp, out, label, softmax, loss_grad, ignore_index, axis, start)
+
+    def vjp_softmax(g, label, loss_grad, ignore_index):
+        return g * (loss_grad * cast(label != ignore_index, loss_grad.dtype))
+
+    def vjp_loss_grad(g, label, softmax, ignore_index, axis):
+        valid = label != ignore_index
+        safe = label * cast(valid, label.dtype)
+        picked = TakeAlongAxis(g, safe, axis=axis)
+        return (Sum(g * softmax, axis=(axis,), keepdim=True) - picked) * cast(valid, g.dtype)
+
+
+def _loss_grad_into(xp: Any, out: Any, label: Any, softmax: Any, loss_grad: Any, ignore_index: int, axis: int,
+                    start: int) -> None:
+    valid = label != ignore_index
+    g = xp.where(valid, loss_grad, softmax.dtype.type(0))
+    xp.multiply(softmax, g, out=out)
+    if softmax.shape[axis]:
+        rows, owned = local_rows(xp, label, softmax.shape[axis], start)
+        at_label = xp.take_along_axis(out, rows, axis) - g * (owned & valid)
+        xp.put_along_axis(out, rows, at_label.astype(out.dtype), axis)
+
+
+def cross_entropy_with_softmax(logits: Tensor, label: Tensor, ignore_index: int = -100,
+                               axis: int = -1) -> tuple[Tensor, Tensor]:
+    """(softmax, loss) of integer labels with the class dimension kept at size 1: see the row."""
+    return CrossEntropyWithSoftmax(logits, label, ignore_index=ignore_index,
+                                   axis=normalize_axis("cross_entropy_with_softmax", axis, logits.ndim))

@@ -1,0 +1,457 @@
+"""Element-wise arithmetic: one kernel, one gradient rule per input, side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minipd.framework import dtype as dtypes
+from minipd.framework.meta import Meta
+from minipd.framework.rank import dispatch
+from minipd.framework.row import Row, Trait, op, ufunc
+from minipd.framework.tensor import Tensor
+from minipd.ops.broadcast import reduce_to
+from minipd.ops.cast import cast
+from minipd.ops.creation import full_like
+from minipd.ops.shapes import broadcast_shapes, elementwise, require_floating, shape_of
+
+__all__ = ["abs", "add", "add_n", "cos", "divide", "exp", "log", "maximum", "minimum", "multiply", "neg",
+           "pow", "rsqrt", "scale", "sin", "sqrt", "square", "subtract", "tanh", "where"]
+
+NO_ATTRS: dict = {}
+
+
+# ------------------------------------------------------------------------------------------------ two operands
+@op("add", Trait.ELEMENTWISE, Trait.COMMUTATIVE)
+class Add:
+    """out = x + y, broadcast."""
+
+    def infer_meta(x, y):
+        return elementwise("add", x, y)
+
+    kernel = ufunc("add")
+
+    def vjp_x(g, x: Meta):
+        return reduce_to(g, x)
+
+    def vjp_y(g, y: Meta):
+        return reduce_to(g, y)
+
+
+@op("subtract", Trait.ELEMENTWISE)
+class Subtract:
+    """out = x - y, broadcast."""
+
+    def infer_meta(x, y):
+        return elementwise("subtract", x, y)
+
+    kernel = ufunc("subtract")
+
+    def vjp_x(g, x: Meta):
+        return reduce_to(g, x)
+
+    def vjp_y(g, y: Meta):
+        return reduce_to(-g, y)
+
+
+@op("multiply", Trait.ELEMENTWISE, Trait.COMMUTATIVE)
+class Multiply:
+    """out = x * y, broadcast."""
+
+    def infer_meta(x, y):
+        return elementwise("multiply", x, y)
+
+    kernel = ufunc("multiply")
+
+    def vjp_x(g, x: Meta, y):
+        return reduce_to(g * y, x)
+
+    def vjp_y(g, x, y: Meta):
+        return reduce_to(g * x, y)
+
+
+@op("divide", Trait.ELEMENTWISE)
+class Divide:
+    """out = x / y, broadcast; true division, floating operands."""
+
+    def infer_meta(x, y):
+        return elementwise("divide", x, y)
+
+    kernel = ufunc("true_divide")
+
+    def vjp_x(g, x: Meta, y):
+        return reduce_to(g / y, x)
+
+    def vjp_y(g, y, out):               # d/dy x/y = -(x/y)/y
+        return reduce_to(-(g * out / y), y)
+
+
+@op("pow", Trait.ELEMENTWISE)
+class Pow:
+    """out = x ** y, broadcast."""
+
+    def infer_meta(x, y):
+        return elementwise("pow", x, y)
+
+    kernel = ufunc("power")
+
+    def vjp_x(g, x, y):
+        return reduce_to(g * y * x ** (y - 1.0), x)
+
+    def vjp_y(g, x, y, out):            # log of what the power was taken of; 0 ** y has a flat tail, not a NaN
+        safe = where(x > 0.0, x, full_like(out, 1.0))
+        return reduce_to(g * out * log(safe), y)
+
+
+@op("maximum", Trait.ELEMENTWISE, Trait.COMMUTATIVE)
+class Maximum:
+    """out = max(x, y), broadcast; NaN if either is NaN.  Where they are equal the gradient goes to y, as in Paddle."""
+
+    def infer_meta(x, y):
+        return elementwise("maximum", x, y)
+
+    kernel = ufunc("maximum")
+
+    def vjp_x(g, x, y):
+        return reduce_to(g * cast(x > y, g.dtype), x)
+
+    def vjp_y(g, x, y):
+        return reduce_to(g * cast(x <= y, g.dtype), y)
+
+
+@op("minimum", Trait.ELEMENTWISE, Trait.COMMUTATIVE)
+class Minimum:
+    """out = min(x, y), broadcast; NaN if either is NaN.  Where they are equal the gradient goes to y, as in Paddle."""
+
+    def infer_meta(x, y):
+        return elementwise("minimum", x, y)
+
+    kernel = ufunc("minimum")
+
+    def vjp_x(g, x, y):
+        return reduce_to(g * cast(x < y, g.dtype), x)
+
+    def vjp_y(g, x, y):
+        return reduce_to(g * cast(x >= y, g.dtype), y)
+
+
+@op("where", Trait.ELEMENTWISE, Trait.EXACT)
+class Where:
+    """out = x where condition else y, broadcast.   condition: bool."""
+
+    key = 1
+
+    def infer_meta(condition, x, y):
+        meta = elementwise("where", x, y)
+        return Meta(broadcast_shapes("where", condition.shape, meta.shape), meta.dtype)
+
+    def kernel(xp, condition, x, y):
+        return xp.where(condition, x, y)
+
+    def kernel_out(xp, out, condition, x, y):
+        out[...] = y
+        xp.copyto(out, x, where=condition)
+
+    def vjp_x(g, condition, x: Meta):
+        return reduce_to(where(condition, g, full_like(g, 0.0)), x)
+
+    def vjp_y(g, condition, y: Meta):
+        return reduce_to(where(condition, full_like(g, 0.0), g), y)
+
+
+@op("add_n", Trait.ELEMENTWISE)
+class AddN:
+    """The sum of tensors of one shape."""
+
+    def infer_meta(*inputs):
+        first = inputs[0]
+        for x in inputs[1:]:
+            if x.shape != first.shape:
+                raise ValueError(f"add_n: expected tensors of one shape, got {[list(shape_of(x)) for x in inputs]}")
+        return Meta(first.shape, first.dtype)
+
+    def kernel(xp, *inputs):
+        out = xp.array(inputs[0])
+        for x in inputs[1:]:
+            xp.add(out, x, out=out)
+        return out
+
+    def kernel_out(xp, out, *inputs):
+        out[...] = inputs[0]
+        for x in inputs[1:]:
+            xp.add(out, x, out=out)
+
+    def vjp(g, inputs: Meta):
+        return [g for _ in inputs]
+
+
+# ------------------------------------------------------------------------------------------------- one operand
+@op("scale", Trait.ELEMENTWISE)
+class Scale:
+    """out = scale * x + bias, or scale * (x + bias) if not bias_after_scale."""
+
+    mutable = ("scale",)
+
+    def infer_meta(x, *, scale, bias=0.0, bias_after_scale=True):
+        return Meta(x.shape, x.dtype)
+
+    def kernel(xp, x, *, scale, bias=0.0, bias_after_scale=True):
+        if bias == 0.0:
+            return x * x.dtype.type(scale)
+        scale, bias = x.dtype.type(scale), x.dtype.type(bias)
+        return x * scale + bias if bias_after_scale else (x + bias) * scale
+
+    def kernel_out(xp, out, x, *, scale, bias=0.0, bias_after_scale=True):
+        scale, bias = x.dtype.type(scale), x.dtype.type(bias)
+        if bias_after_scale:
+            xp.multiply(x, scale, out=out)
+            if bias != 0.0:
+                xp.add(out, bias, out=out)
+        else:
+            xp.add(x, bias, out=out)
+            xp.multiply(out, scale, out=out)
+
+    def vjp_x(g, scale):
+        return Scale(g, scale=scale)
+
+
+@op("exp", Trait.ELEMENTWISE)
+class Exp:
+    """out = e ** x."""
+
+    def infer_meta(x):
+        return _floating("exp", x)
+
+    kernel = ufunc("exp")
+
+    def vjp_x(g, out):
+        return g * out
+
+
+@op("log", Trait.ELEMENTWISE)
+class Log:
+    """out = ln x; -inf at 0, NaN below."""
+
+    def infer_meta(x):
+        return _floating("log", x)
+
+    def kernel(xp, x):
+        with xp.errstate(divide="ignore", invalid="ignore"):
+            return xp.log(x)
+
+    def kernel_out(xp, out, x):
+        with xp.errstate(divide="ignore", invalid="ignore"):
+            xp.log(x, out=out)
+
+    def vjp_x(g, x):
+        return g / x
+
+
+@op("sqrt", Trait.ELEMENTWISE)
+class Sqrt:
+    """out = x ** 0.5; NaN below 0."""
+
+    def infer_meta(x):
+        return _floating("sqrt", x)
+
+    kernel = ufunc("sqrt")
+
+    def vjp_x(g, out):
+        return g * 0.5 / out
+
+
+@op("rsqrt", Trait.ELEMENTWISE)
+class Rsqrt:
+    """out = 1 / sqrt(x)."""
+
+    def infer_meta(x):
+        return _floating("rsqrt", x)
+
+    def kernel(xp, x):
+        return xp.reciprocal(xp.sqrt(x))
+
+    def kernel_out(xp, out, x):
+        xp.sqrt(x, out=out)
+        xp.reciprocal(out, out=out)
+
+    def vjp_x(g, out):                  # d/dx x^(-1/2) = -1/2 x^(-3/2) = -1/2 out^3
+        return g * (out * out * out) * -0.5
+
+
+@op("square", Trait.ELEMENTWISE)
+class Square:
+    """out = x * x."""
+
+    def infer_meta(x):
+        return Meta(x.shape, x.dtype)
+
+    kernel = ufunc("square")
+
+    def vjp_x(g, x):
+        return g * x * 2.0
+
+
+@op("abs", Trait.ELEMENTWISE)
+class Abs:
+    """out = |x|; gradient 0 at 0."""
+
+    def infer_meta(x):
+        return Meta(x.shape, x.dtype)
+
+    kernel = ufunc("absolute")
+
+    def vjp_x(g, x):
+        zero = full_like(g, 0.0)
+        return where(x > 0.0, g, where(x < 0.0, -g, zero))
+
+
+@op("tanh", Trait.ELEMENTWISE)
+class Tanh:
+    """out = (e^x - e^-x) / (e^x + e^-x)."""
+
+    def infer_meta(x):
+        return _floating("tanh", x)
+
+    kernel = ufunc("tanh")
+
+    def vjp_x(g, out):
+        return g * (1.0 - out * out)
+
+
+@op("sin", Trait.ELEMENTWISE)
+class Sin:
+    """out = sin x, x in radians."""
+
+    def infer_meta(x):
+        return _floating("sin", x)
+
+    kernel = ufunc("sin")
+
+    def vjp_x(g, x):
+        return g * cos(x)
+
+
+@op("cos", Trait.ELEMENTWISE)
+class Cos:
+    """out = cos x, x in radians."""
+
+    def infer_meta(x):
+        return _floating("cos", x)
+
+    kernel = ufunc("cos")
+
+    def vjp_x(g, x):
+        return -(g * sin(x))
+
+
+def _floating(what: str, x: Any) -> Meta:
+    require_floating(what, x)
+    return Meta(x.shape, x.dtype)
+
+
+# ------------------------------------------------------------------------------------------- public functions
+def promoted(what: str, x: Any, y: Any, division: bool = False) -> tuple[Any, Any]:
+    """The operands of a binary operation, cast to a common dtype by Paddle's table (`dtype.promote`).
+
+    A Python number takes the tensor's dtype, but a float beside an int tensor makes it the default float dtype.
+    """
+    if isinstance(x, Tensor) and isinstance(y, Tensor):
+        dx, dy = x.payload.dtype, y.payload.dtype
+        common = dtypes.promote(dx, dy)
+        if division and common not in dtypes.FLOATS:
+            common = dtypes.get_default_dtype_np()
+        return (x if dx == common else cast(x, common)), (y if dy == common else cast(y, common))
+    if not isinstance(x, Tensor) and not isinstance(y, Tensor):
+        raise TypeError(f"{what}: expected at least one Tensor, got {type(x).__name__} and {type(y).__name__}")
+    t, other = (x, y) if isinstance(x, Tensor) else (y, x)
+    if isinstance(other, (np.ndarray, np.generic)):
+        other = Tensor(np.asarray(other))
+        return promoted(what, *((t, other) if t is x else (other, t)), division=division)
+    if not isinstance(other, (bool, int, float)):
+        raise TypeError(f"{what}: expected a Tensor or a number, got {type(other).__name__}: {other!r}")
+    if t.payload.dtype not in dtypes.FLOATS:
+        if division or type(other) is float:
+            t = cast(t, dtypes.get_default_dtype_np())
+        elif t.payload.dtype == dtypes.bool.np and type(other) is int:
+            t = cast(t, dtypes.int64)
+        elif type(other) is int and not np.can_cast(np.min_scalar_type(other), t.payload.dtype):
+            other = int(np.array(other).astype(t.payload.dtype))       # wraps, as a tensor of that dtype would
+    elif type(other) is not float:
+        other = float(other)
+    return (t, other) if isinstance(x, Tensor) else (other, t)
+
+
+def binary(row: Row) -> Any:
+    """The public function of a two-operand row: promotion only when it is needed."""
+    name, division = row.name, row.name == "divide"
+
+    def call(x: Any, y: Any, name_: str | None = None) -> Tensor:
+        if isinstance(x, Tensor):
+            d = x.payload.dtype
+            if isinstance(y, Tensor):
+                if d is y.payload.dtype and not (division and d not in dtypes.FLOATS):
+                    return dispatch(row, (x, y), NO_ATTRS)
+            elif type(y) is float and d in dtypes.FLOATS:
+                return dispatch(row, (x, y), NO_ATTRS)
+        return dispatch(row, promoted(name, x, y, division), NO_ATTRS)
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"{row.doc}\n\nOperands of different dtypes are promoted by Paddle's table; numbers are weak."
+    return call
+
+
+def unary(row: Row) -> Any:
+    """The public function of a one-operand row."""
+    def call(x: Tensor, name: str | None = None) -> Tensor:
+        return dispatch(row, (x,), NO_ATTRS)
+    call.__name__ = call.__qualname__ = row.name
+    call.__doc__ = row.doc
+    return call
+
+
+add, subtract, multiply, divide = binary(Add), binary(Subtract), binary(Multiply), binary(Divide)
+pow, maximum, minimum = binary(Pow), binary(Maximum), binary(Minimum)
+exp, log, sqrt, rsqrt, square = unary(Exp), unary(Log), unary(Sqrt), unary(Rsqrt), unary(Square)
+abs, tanh, sin, cos = unary(Abs), unary(Tanh), unary(Sin), unary(Cos)
+
+
+def scale(x: Tensor, scale: Any = 1.0, bias: float = 0.0, bias_after_scale: bool = True, act: str | None = None,
+          name: str | None = None) -> Tensor:
+    """scale * x + bias (or scale * (x + bias)).
+
+    >>> from minipd.ops.creation import to_tensor
+    >>> scale(to_tensor([1.0, 2.0]), 2.0, 1.0).tolist()
+    [3.0, 5.0]
+    """
+    if act is not None:
+        raise ValueError(f"scale: act={act!r} is not supported; apply the activation to the result")
+    scale = scale.item() if isinstance(scale, Tensor) else scale
+    return Scale(x, scale=scale, bias=bias, bias_after_scale=bias_after_scale)
+
+
+def neg(x: Tensor, name: str | None = None) -> Tensor:
+    """-x (as Paddle, which has no operator for it: scale by -1)."""
+    return dispatch(Scale, (x,), {"scale": -1.0 if x.payload.dtype in dtypes.FLOATS else -1})
+
+
+def where(condition: Tensor, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
+    """x where the condition holds, else y, broadcast.
+
+    >>> from minipd.ops.creation import to_tensor
+    >>> where(to_tensor([True, False]), to_tensor([1.0, 2.0]), 0.0).tolist()
+    [1.0, 0.0]
+    """
+    if x is None or y is None:
+        raise ValueError("where: expected x and y; for the indices of true elements, which depend on values, use numpy")
+    if condition.payload.dtype != dtypes.bool.np:
+        raise TypeError(f"where: expected a bool condition, got {condition.dtype}; write a comparison such as c != 0")
+    return dispatch(Where, (condition, *promoted("where", x, y)), NO_ATTRS)
+
+
+def add_n(inputs: Any, name: str | None = None) -> Tensor:
+    """The sum of a list of tensors of one shape."""
+    inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    if not inputs:
+        raise ValueError("add_n: expected at least one tensor, got an empty list")
+    return AddN(*inputs)
+

@@ -1,0 +1,117 @@
+"""Tensor methods and operators: every entry is the public function of the same name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minipd.framework.tensor import Tensor
+from minipd.framework.views import rebind, write
+from minipd.ops import (
+    activation,
+    broadcast,
+    creation,
+    embedding,
+    indexing,
+    linalg,
+    logic,
+    manipulation,
+    math,
+    reduce,
+)
+from minipd.ops.cast import cast
+
+__all__: list[str] = []
+
+METHODS = {
+    math: "abs add cos divide exp log maximum minimum multiply neg pow rsqrt scale sin sqrt square subtract tanh",
+    logic: "equal greater_equal greater_than isfinite less_equal less_than not_equal "
+           "logical_and logical_not logical_or",
+    reduce: "argmax max mean min sum",
+    manipulation: "flatten reshape slice split squeeze strided_slice t transpose tril triu unsqueeze",
+    broadcast: "broadcast_to expand expand_as reduce_as",
+    creation: "clone",
+    linalg: "matmul",
+    embedding: "take_along_axis",
+}
+
+for _module, _names in METHODS.items():
+    for _name in _names.split():
+        setattr(Tensor, _name, getattr(_module, _name))
+
+for _operator, _function in (("add", math.add), ("sub", math.subtract), ("mul", math.multiply),
+                             ("truediv", math.divide), ("pow", math.pow), ("matmul", linalg.matmul)):
+    setattr(Tensor, f"__{_operator}__", _function)
+    setattr(Tensor, f"__r{_operator}__", lambda self, other, function=_function: function(other, self))
+
+for _operator, _function in (("eq", logic.equal), ("ne", logic.not_equal), ("lt", logic.less_than),
+                             ("le", logic.less_equal), ("gt", logic.greater_than), ("ge", logic.greater_equal),
+                             ("and", logic.logical_and), ("or", logic.logical_or), ("invert", logic.logical_not),
+                             ("neg", math.neg), ("abs", math.abs), ("getitem", indexing.getitem),
+                             ("setitem", indexing.setitem)):
+    setattr(Tensor, f"__{_operator}__", _function)
+
+
+def astype(self: Tensor, dtype: Any) -> Tensor:
+    """The tensor with another dtype."""
+    return cast(self, dtype)
+
+
+def _iterate(self: Tensor) -> Any:
+    """Along the first dimension."""
+    return (self[i] for i in range(len(self)))
+
+
+def transposed(self: Tensor) -> Tensor:
+    """All dimensions in reverse order."""
+    return self.transpose(tuple(reversed(range(self.ndim))))
+
+
+def zero_(self: Tensor) -> Tensor:
+    """Zeros, in place."""
+    rebind(self, creation.full_like(self, 0), "zero_")
+    return self
+
+
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """The value everywhere, in place."""
+    rebind(self, creation.full_like(self, value), "fill_")
+    return self
+
+
+def set_value(self: Tensor, value: Any) -> None:
+    """The values of another tensor or array, in place; shape and dtype stay.
+
+    Raises: ValueError if the shape differs.
+    """
+    new = value if isinstance(value, Tensor) else creation.to_tensor(value, dtype=self.dtype)
+    if tuple(new.payload.shape) != tuple(self.payload.shape):
+        raise ValueError(f"set_value of {self.name}: expected shape {list(self.shape)}, got {list(new.shape)}")
+    rebind(self, cast(new.detach(), self.dtype), "set_value")
+
+
+def _inplace(row: Any) -> Any:
+    def method(self: Tensor, *others: Any, **attrs: Any) -> Tensor:
+        if others and not isinstance(others[0], Tensor):
+            others = (math.promoted(row.name, self, others[0])[1], *others[1:])
+        return write(self, row, *others, **attrs)
+    method.__name__ = method.__qualname__ = f"{row.name}_"
+    method.__doc__ = f"{row.name}, in place.  Returns the tensor itself."
+    return method
+
+
+for _row in (math.Add, math.Subtract, math.Multiply, math.Divide, math.Exp, math.Sqrt, math.Rsqrt, math.Tanh,
+             activation.Relu, activation.Sigmoid, math.Abs, math.Scale):
+    setattr(Tensor, f"{_row.name}_", _inplace(_row))
+
+
+def clear_gradient(self: Tensor, set_to_zero: bool = False) -> None:
+    """Forget `.grad` (or fill it with zeros)."""
+    self.grad = creation.zeros_like(self.grad) if set_to_zero and self.grad is not None else None
+
+
+for _method in (astype, zero_, fill_, set_value, clear_gradient):
+    setattr(Tensor, _method.__name__, _method)
+Tensor.cast = astype
+Tensor.clear_grad = clear_gradient
+Tensor.__iter__ = _iterate
+Tensor.T = property(transposed)

@@ -1,0 +1,112 @@
+"""What shape rules share: broadcasting, axes, dtypes.  Dimensions may be ints or symbolic everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minipd.framework import dtype as dtypes
+from minipd.framework.dim import same
+from minipd.framework.meta import Meta, describe
+
+__all__: list[str] = []
+
+
+def shape_of(x: Any) -> tuple:
+    """The shape of an operand; a Python number has none."""
+    return x.shape if hasattr(x, "shape") else ()
+
+
+def broadcast_shapes(what: str, *shapes: tuple) -> tuple:
+    """The common shape, dimensions aligned to the right, 1 stretching to anything.
+
+    Raises: ValueError naming `what` and the first dimension that does not fit.
+
+    >>> broadcast_shapes("add", (4, 1), (6,))
+    (4, 6)
+    """
+    first = shapes[0]
+    if all(s == first for s in shapes):
+        return first
+    n = max(map(len, shapes))
+    out = []
+    for i in range(n):
+        d: Any = 1
+        for s in shapes:
+            k = i - n + len(s)
+            if k < 0 or same(s[k], 1):
+                continue
+            if same(d, 1):
+                d = s[k]
+            elif not same(d, s[k]):
+                raise ValueError(f"{what}: cannot broadcast shapes {' and '.join(str(list(s)) for s in shapes)}: "
+                                 f"dimension {i - n} is {d} in one and {s[k]} in another; sizes must be equal or 1")
+        out.append(d)
+    return tuple(out)
+
+
+def common_dtype(what: str, *xs: Any) -> np.dtype:
+    """The dtype of an operation on operands that the public function has already promoted; Python numbers are weak."""
+    found = [x.dtype for x in xs if hasattr(x, "dtype")]
+    if not found:
+        return dtypes.get_default_dtype_np() if any(isinstance(x, float) for x in xs) else dtypes.int64.np
+    for d in found[1:]:
+        if d != found[0]:
+            raise TypeError(f"{what}: expected operands of one dtype, got {', '.join(map(describe, xs))}; "
+                            "cast one of them")
+    return found[0]
+
+
+def elementwise(what: str, *xs: Any) -> Meta:
+    """The meta of a broadcasting operation."""
+    return Meta(broadcast_shapes(what, *map(shape_of, xs)), common_dtype(what, *xs))
+
+
+def require_floating(what: str, x: Any) -> None:
+    """Raise TypeError unless x is a floating tensor."""
+    if x.dtype not in dtypes.FLOATS:
+        raise TypeError(f"{what}: expected a floating tensor, got {describe(x)}; cast it first, x.astype('float32')")
+
+
+def normalize_axis(what: str, axis: Any, ndim: int) -> int:
+    """One axis, counted from the front.
+
+    Raises: TypeError if it is no int, ValueError if it is out of range.
+
+    >>> normalize_axis("softmax", -1, 3)
+    2
+    """
+    try:
+        a = axis.__index__()
+    except AttributeError:
+        raise TypeError(f"{what}: expected axis to be an int, got {axis!r}") from None
+    if not -ndim <= a < ndim and not (ndim == 0 and a in (0, -1)):
+        raise ValueError(f"{what}: axis {a} is out of range for a tensor of {ndim} dimensions; "
+                         f"expected {-ndim} <= axis < {ndim}")
+    return a % ndim if ndim else 0
+
+
+def normalize_axes(what: str, axis: Any, ndim: int) -> tuple[int, ...]:
+    """Several axes (None: all), from the front, ascending, each once.
+
+    Raises: ValueError if an axis is out of range or named twice.
+
+    >>> normalize_axes("sum", (-1, 0), 3)
+    (0, 2)
+    """
+    if axis is None:
+        return tuple(range(ndim))
+    listed = [axis] if not isinstance(axis, (list, tuple)) and getattr(axis, "ndim", 0) == 0 else list(axis)
+    out = [normalize_axis(what, a, ndim) for a in listed]
+    if ndim == 0:
+        return ()
+    if len(set(out)) != len(out):
+        raise ValueError(f"{what}: axis {tuple(listed)} names a dimension of the {ndim}-D tensor twice")
+    return tuple(sorted(out)) or tuple(range(ndim))
+
+
+def reduced_shape(shape: tuple, axes: Sequence[int], keepdim: bool) -> tuple:
+    """The shape after reducing `axes`."""
+    return tuple(1 if i in axes else d for i, d in enumerate(shape) if keepdim or i not in axes)
