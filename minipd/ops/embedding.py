@@ -49,7 +49,7 @@ class Embedding:
         if not weight.shape[0]:
             return xp.zeros((*x.shape, weight.shape[1]), weight.dtype)
         rows, owned = local_rows(xp, x, weight.shape[0], start)
-        return weight[rows] * owned[..., None].astype(weight.dtype)
+        return xp.where(owned[..., None], weight[rows], weight.dtype.type(0))
 
     def kernel_out(xp, out, x, weight, *, start=0):
         if not weight.shape[0]:
@@ -57,8 +57,7 @@ class Embedding:
             return
         rows, owned = local_rows(xp, x, weight.shape[0], start)
         xp.take(weight, rows, axis=0, out=out, mode="clip")
-        if not owned.all():
-            out *= owned[..., None].astype(weight.dtype)
+        out[~owned] = 0
 
     def vjp_weight(g, x, weight: Meta):
         return EmbeddingGrad(x, g, as_operand(weight))
@@ -114,7 +113,7 @@ class TakeAlongAxis:
         if not x.shape[axis]:
             return xp.zeros(indices.shape, x.dtype)
         rows, owned = local_rows(xp, indices, x.shape[axis], start)
-        return xp.take_along_axis(x, rows, axis) * owned.astype(x.dtype)
+        return xp.where(owned, xp.take_along_axis(x, rows, axis), x.dtype.type(0))
 
     def vjp_x(g, indices, x: Meta, axis):
         return TakeAlongAxisGrad(g, indices, as_operand(x), axis=axis)

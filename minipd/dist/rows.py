@@ -1,0 +1,107 @@
+"""The operators of distribution: the two marks of a global program, and the collectives of a rank's own.
+
+`reshard` and `match` are the identity on the global value; only the dist interpreter does anything for them.  The
+collectives work on local values: the reshard steps and the partition put them there, below the tape, so they have no
+gradient rule (a gradient sees global values only).
+
+`group` is a tuple of global ranks, `index` this rank's position in it, `sizes` the extents of the members' chunks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minipd.framework.meta import Meta
+from minipd.framework.row import Trait, op
+from minipd.ops.broadcast import as_operand
+
+__all__: list[str] = []
+
+
+@op("reshard", Trait.EXACT, dialect="dist_op")
+class Reshard:
+    """x under other placements.
+
+    The gradient is matched to the placements that x had, from whatever placements it arrives in: where x was sharded
+    and is now replicated, a Partial gradient needs one reduce-scatter, not an all-reduce and a slice.
+    """
+
+    raw_gradient = True
+
+    def infer_meta(x, *, mesh, placements):
+        return Meta(x.shape, x.dtype)
+
+    def kernel(xp, x, *, mesh, placements):
+        return x
+
+    def vjp_x(g, x: Meta):
+        return Match(g, as_operand(x))
+
+
+@op("match", Trait.EXACT, dialect="dist_op")
+class Match:
+    """x with the placements of `like`, where a Partial one reads as Replicate: what a gradient owes its primal."""
+
+    def infer_meta(x, like: Meta):
+        return Meta(x.shape, x.dtype)
+
+    def kernel(xp, x, like):
+        return x
+
+    def vjp_x(g):
+        return g
+
+
+def _with(shape: tuple, axis: int, size: Any) -> tuple:
+    return (*shape[:axis], size, *shape[axis + 1:])
+
+
+def _total(sizes: tuple) -> Any:
+    total = sizes[0]
+    for s in sizes[1:]:
+        total = total + s
+    return total
+
+
+@op("all_reduce", Trait.COMM)
+class AllReduce:
+    """The members' values combined (sum, max, min, prod), on every member."""
+
+    def infer_meta(x, *, group, op):
+        return Meta(x.shape, x.dtype)
+
+    def kernel(comm, x, *, group, op):
+        return comm.all_reduce(x, group, op)
+
+
+@op("all_gather", Trait.COMM)
+class AllGather:
+    """The members' chunks one after the other along `axis`, on every member."""
+
+    def infer_meta(x, *, group, axis, sizes):
+        return Meta(_with(x.shape, axis, _total(sizes)), x.dtype)
+
+    def kernel(comm, x, *, group, axis, sizes):
+        return comm.all_gather(x, group, axis, sizes)
+
+
+@op("reduce_scatter", Trait.COMM)
+class ReduceScatter:
+    """The members' values combined, of which each keeps its chunk along `axis`."""
+
+    def infer_meta(x, *, group, index, axis, sizes, op):
+        return Meta(_with(x.shape, axis, sizes[index]), x.dtype)
+
+    def kernel(comm, x, *, group, index, axis, sizes, op):
+        return comm.reduce_scatter(x, group, axis, sizes, op)
+
+
+@op("all_to_all", Trait.COMM)
+class AllToAll:
+    """Each member's value cut along `split_axis`; each gets its part of everybody's, joined along `concat_axis`."""
+
+    def infer_meta(x, *, group, index, split_axis, concat_axis, split_sizes, concat_sizes):
+        return Meta(_with(_with(x.shape, split_axis, split_sizes[index]), concat_axis, _total(concat_sizes)), x.dtype)
+
+    def kernel(comm, x, *, group, index, split_axis, concat_axis, split_sizes, concat_sizes):
+        return comm.all_to_all(x, group, split_axis, concat_axis, split_sizes, concat_sizes)
