@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from minipd.framework.environment import cache_folder
 from minipd.framework.errors import InputError
-from minipd.models.files import write_atomically
+from minipd.models.files import reason, write_atomically
 from minipd.models.tokenizer import Tokenizer
 
 BUILT_IN = {"austen": "austen.txt.xz"}  # name -> file of this package's data
@@ -72,7 +72,7 @@ def read_text(corpus: str) -> bytes:
             "a corpus in UTF-8", f"{corpus!r} with byte 0x{data[error.start]:02x} at offset {error.start}", do
         ) from error
     except (OSError, lzma.LZMAError, ValueError) as error:  # ValueError: a path with a null byte in it
-        raise InputError("a corpus that can be read", f"{corpus!r} ({error})", do) from error
+        raise InputError("a corpus that can be read", f"{corpus!r} ({reason(error)})", do) from error
     if not data:
         raise InputError("a corpus", f"{corpus!r}, which is empty", do)
     return data
@@ -118,7 +118,8 @@ def load_corpus(corpus: str = "austen", vocab_size: int = 1024, cache: Path | No
         np.save(packed, made.tokens)
         write_atomically(tokens_file, packed.getvalue())
     except OSError as error:  # a read-only home is no reason not to train
-        warnings.warn(f"tokens are not kept for the next run: {error}; set MINIPD_CACHE to a folder", stacklevel=2)
+        why = f"tokens are not kept for the next run: {reason(error)}; set MINIPD_CACHE to a folder"
+        warnings.warn(why, stacklevel=2)
     return made
 
 

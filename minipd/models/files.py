@@ -26,3 +26,12 @@ def write_atomically(path: Path, data: str | bytes) -> None:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)  # there only when something went wrong, Ctrl-C included
+
+
+def reason(error: Exception) -> str:
+    """Why reading or writing failed, without the path that an OSError's text repeats.
+
+    >>> reason(FileNotFoundError(2, "No such file or directory", "a path")), reason(ValueError("embedded null byte"))
+    ('No such file or directory', 'embedded null byte')
+    """
+    return getattr(error, "strerror", None) or str(error)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from minipd.framework.errors import InputError
 from minipd.models.bpe import BYTES, Pair, learn_merges, merge, split_words, text_bytes, text_of_bytes
-from minipd.models.files import write_atomically
+from minipd.models.files import reason, write_atomically
 
 CACHED_WORDS = 1 << 18  # the word cache starts anew beyond this many, so that it cannot grow without end
 
@@ -139,6 +139,6 @@ class Tokenizer:
         except (OSError, ValueError, KeyError, TypeError) as error:  # InputError of a wrong merge is a ValueError too
             raise InputError(
                 "a tokenizer, as JSON with its merges",
-                f"{path} ({type(error).__name__}: {error})",
+                f"{path} ({type(error).__name__}: {reason(error)})",
                 "delete it, it is made again; or name another file",
             ) from error
