@@ -28,7 +28,11 @@ HOLES: list[Hole] = [
         "logical_not", "logical_or", "not_equal")),
     Hole("vjp", "a step of an optimizer ends what is differentiated", ("adamw", "sgd")),
     Hole("kernel_out", "a view shares its operand's memory: there is nothing to write", (Trait.VIEW,)),
-    Hole("kernel_out", "computed once, when a program is loaded", ("full_int_array",)),
+    Hole("kernel_out", "a few integers, computed once when a program is loaded", ("full_int_array",)),
+    Hole("kernel_out", "allocates: the random generator returns an array of its own", (
+        "dropout", "gaussian", "uniform")),
+    Hole("kernel_out", "allocates: numpy gathers and scatters along an axis through arrays of its own", (
+        "take_along_axis", "take_along_axis_grad")),
 ]
 
 

@@ -81,8 +81,8 @@ COLUMNS = (
     Column("traits", traits),
 )
 
-#: Columns whose emptiness is an answer: a row without operands, a gradient that needs nothing kept, no trait.
-MAY_BE_EMPTY = ("schema", "saves", "traits")
+#: Columns whose emptiness is an answer: no operands, nothing kept for the gradient, a primitive, no trait.
+MAY_BE_EMPTY = ("schema", "saves", "decompose", "traits")
 
 
 def is_opened(column: Column, rows: Iterable[Row]) -> bool:
