@@ -135,7 +135,7 @@ def record(row: Row, inputs: Any, attrs: dict, outs: tuple[Tensor, ...], need: i
     calls = row.calls(need)
     if not calls:
         return
-    edges = []
+    edges: list[Any] = []
     for x in inputs:
         if isinstance(x, Tensor) and not x.stop_gradient:
             edges.append((x.node or node_of(x), x.index))

@@ -7,6 +7,8 @@ Inside the library a dtype is a `numpy.dtype`: arrays, metas and IR types all ca
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 
@@ -27,7 +29,7 @@ class DataType:
 
     __slots__ = ("code", "name", "np", "short")
 
-    def __init__(self, name: str, code: int, np_type: object, short: str):
+    def __init__(self, name: str, code: int, np_type: Any, short: str):
         self.name, self.code, self.short = name, code, short
         self.np = np.dtype(np_type)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from minipd.framework import dtype as dtypes
@@ -38,7 +40,7 @@ class Meta:
         return describe(self)
 
 
-def describe(x: object) -> str:
+def describe(x: Any) -> str:
     """`f32[2, 3]` for anything with a shape and a dtype; the repr of everything else (Python scalars)."""
     if not hasattr(x, "dtype"):
         return repr(x)

@@ -79,7 +79,7 @@ class Row:
     """One operator.  Calling it dispatches: `Row(*operands, **attributes)`."""
 
     def __init__(self, name: str, cls: type, traits: tuple[Trait, ...], dialect: str):
-        d = vars(cls)
+        d = dict(vars(cls))
         self.name, self.dialect, self.doc = name, dialect, inspect.cleandoc(cls.__doc__ or "")
         self.__doc__ = self.doc
         self.traits = frozenset(traits)
@@ -116,7 +116,7 @@ class Row:
         self.kernel: Callable | None = kernel
         self.kernel_out: Callable | None = out
         #: dtype code of the key operand -> the function that computes
-        self.kernels: list[Callable | None] = [kernel] * dtypes.N_CODES
+        self.kernels: list[Any] = [kernel] * dtypes.N_CODES
         if kernel is not None and not self.comm and Trait.EXACT not in self.traits:
             for t in (dtypes.float16, dtypes.bfloat16):
                 self.kernels[t.code] = functools.partial(_in_float32, kernel, t.np)
@@ -184,9 +184,9 @@ def _in_float32(kernel: Callable, dtype: np.dtype, *xs: Any, **attrs: Any) -> An
     return wide.astype(dtype) if wide.dtype == np.float32 else wide
 
 
-def op(name: str, *traits: Trait, dialect: str = "pd_op") -> Callable[[type], Row]:
+def op(name: str, *traits: Trait, dialect: str = "pd_op") -> Callable[[Any], Row]:
     """Class decorator: the class becomes the row `name` of the table (see the module's docstring)."""
-    def register(cls: type) -> Row:
+    def register(cls: Any) -> Row:
         if name in ROWS:
             raise ValueError(f"row {name!r} exists already, in {ROWS[name].infer_meta.__module__}")
         row = ROWS[name] = Row(name, cls, traits, dialect)

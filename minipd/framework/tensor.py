@@ -67,7 +67,7 @@ class Tensor:
     storage: Storage | None = None      # shared with the handles that alias this memory
     seen: int = 0                       # the storage's version when this handle last read or wrote it
     view_of: tuple | None = None        # (base, row, attrs) of a view while tracing; eager views alias memory instead
-    views: list | None = None           # weak references to such views of this tensor
+    views: Any = None                   # weak references to such views of this tensor
     persistable: bool = False
     _name: str | None = None
 

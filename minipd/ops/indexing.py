@@ -75,7 +75,7 @@ def _plain(v: Any) -> Any:
 
 
 def _int_index(x: Tensor, index: Any, item: Any) -> int:
-    if isinstance(item, bool) or getattr(item, "ndim", 0) or isinstance(item, (list, str)) or not hasattr(
+    if isinstance(item, bool) or bool(getattr(item, "ndim", 0)) or isinstance(item, (list, str)) or not hasattr(
             item, "__index__"):
         raise TypeError(f"index {index!r} of {describe(x.payload)}: expected ints, slices, None or Ellipsis, got "
                         f"{type(item).__name__}; for rows by number use nn.functional.embedding or take_along_axis, "

@@ -240,7 +240,8 @@ class Concat:
         xp.concatenate(xs, axis, out=out)
 
     def vjp(g, xs: Meta, axis):
-        return list(Split(g, sections=tuple(x.shape[axis] for x in xs), axis=axis))
+        sections = tuple(x.shape[axis] for x in xs)  # type: ignore[attr-defined]  # variadic: a Meta for each
+        return list(Split(g, sections=sections, axis=axis))
 
 
 @op("split", Trait.VIEW, Trait.MULTI, Trait.EXACT)

@@ -183,7 +183,7 @@ class AddN:
             xp.add(out, x, out=out)
 
     def vjp(g, inputs: Meta):
-        return [g for _ in inputs]
+        return [g for _ in inputs]  # type: ignore[attr-defined]  # variadic: a Meta for each
 
 
 # ------------------------------------------------------------------------------------------------- one operand
@@ -367,7 +367,8 @@ def promoted(what: str, x: Any, y: Any, division: bool = False) -> tuple[Any, An
     t, other = (x, y) if isinstance(x, Tensor) else (y, x)
     if isinstance(other, (np.ndarray, np.generic)):
         other = Tensor(np.asarray(other))
-        return promoted(what, *((t, other) if t is x else (other, t)), division=division)
+        pair = (t, other) if t is x else (other, t)
+        return promoted(what, pair[0], pair[1], division=division)
     if not isinstance(other, (bool, int, float)):
         raise TypeError(f"{what}: expected a Tensor or a number, got {type(other).__name__}: {other!r}")
     if t.payload.dtype not in dtypes.FLOATS:

@@ -1,0 +1,44 @@
+"""A mypy plugin that knows the two things minipd does by table.
+
+*Rows.*  mypy ignores what a class decorator returns, and would take every call of a row for the construction of an
+object.  A class under `@op(...)` gets an unknown base here, so that calling it gives something that serves as anything
+(a Tensor, above all), and Row as the type of the class itself, so that it can be passed where a Row is expected.
+
+*Tensor.*  Its operators and methods are attached by the floors that define them, so it gets an unknown base too; and
+its comparisons give Tensors where `object` would say bool, its arithmetic where the other operand would say float.
+"""
+
+from mypy.nodes import ARG_POS, Argument, Var
+from mypy.plugin import ClassDefContext, Plugin
+from mypy.plugins.common import add_method_to_class
+from mypy.types import AnyType, TypeOfAny
+
+
+def is_row(context: ClassDefContext) -> None:
+    """Called for each class that `op` decorates."""
+    context.cls.info.fallback_to_any = True
+    context.cls.info.metaclass_type = context.api.named_type("minipd.framework.row.Row")
+
+
+def is_tensor(context: ClassDefContext) -> None:
+    """Called for Tensor."""
+    context.cls.info.fallback_to_any = True
+    anything = AnyType(TypeOfAny.explicit)
+    other = Argument(Var("other", anything), anything, None, ARG_POS)
+    for name in ("__eq__", "__ne__", "__add__", "__sub__", "__mul__", "__truediv__"):
+        add_method_to_class(context.api, context.cls, name, [other], anything)
+
+
+class Tables(Plugin):
+    """Hooks `minipd.framework.row.op` and `minipd.framework.tensor.Tensor`."""
+
+    def get_class_decorator_hook(self, fullname: str):
+        return is_row if fullname == "minipd.framework.row.op" else None
+
+    def get_customize_class_mro_hook(self, fullname: str):
+        return is_tensor if fullname == "minipd.framework.tensor.Tensor" else None
+
+
+def plugin(version: str) -> type[Plugin]:
+    """What mypy asks a plugin module for."""
+    return Tables
