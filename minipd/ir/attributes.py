@@ -1,0 +1,317 @@
+"""Typed attributes of operations.
+
+`attribute(python value)` picks the class, `.value` gives the Python value back, exactly.  In the exact style the kind
+is part of the text, so nothing is lost: `i64(3)`, `f64(1e-06)`, `ints(2, S0)`, `dtype(float32)`; `true`, `"text"` and
+`[...]` speak for themselves.  Paddle's style is Paddle's: `3`, `1e-06`, `[2,-1]`, `float32`.
+
+Where we differ from Paddle: a Python float is a double (Paddle's `bias` of `scale` is a float32 attribute), because an
+attribute that is rounded when it is stored would make the program compute something else than the eager call.  A
+symbolic dimension may stand where an int does (`DimAttribute`, inside `IntArrayAttribute`); Paddle prints it as -1.
+
+A floor above that has attributes of another kind writes a subclass and registers it with `@attribute_kind`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import struct
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from minipd.framework import dtype as dtypes
+from minipd.framework.dim import DimExpr
+
+__all__ = [
+    "ArrayAttribute", "Attribute", "BoolAttribute", "DataTypeAttribute", "DimAttribute", "DoubleAttribute",
+    "FloatAttribute", "Int32Attribute", "Int64Attribute", "IntArrayAttribute", "PlaceAttribute", "StrAttribute",
+    "attribute",
+]  # fmt: skip
+
+#: the kind as written in the exact style -> the class
+KINDS: dict[str, type[Attribute]] = {}
+#: Python type -> the class that `attribute` makes of it; the nearest base class counts
+FROM_PYTHON: dict[type, type[Attribute]] = {}
+
+
+A = TypeVar("A", bound="Attribute")
+
+
+def attribute_kind(kind: str, *python_types: type) -> Callable[[type[A]], type[A]]:
+    """Register a class of attributes under its `kind`, and as what `attribute` makes of the given Python types."""
+
+    def register(cls: type[A]) -> type[A]:
+        cls.kind = kind
+        KINDS[kind] = cls
+        FROM_PYTHON.update(dict.fromkeys(python_types, cls))
+        return cls
+    return register
+
+
+class Attribute:
+    """An immutable value with a kind.  Two attributes are equal when kind and value are, NaN and -0.0 included."""
+
+    __slots__ = ("value",)
+    kind: ClassVar[str]
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    @property
+    def key(self) -> Any:
+        """What two attributes of one kind are compared by."""
+        return self.value
+
+    def text(self, exact: bool) -> str:
+        """The spelling in one of the two print styles."""
+        return f"{self.kind}({self.literal()})" if exact else self.paddle()
+
+    def literal(self) -> str:
+        """What stands in the parentheses of the exact style."""
+        return str(self.value)
+
+    def paddle(self) -> str:
+        """Paddle's spelling."""
+        return str(self.value)
+
+    @classmethod
+    def parse(cls, parser: Any) -> Attribute:
+        """Read what `literal` wrote."""
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or type(other) is type(self) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.key))
+
+    def __repr__(self) -> str:
+        return self.text(exact=True)
+
+
+@attribute_kind("bool", bool, np.bool_)
+class BoolAttribute(Attribute):
+    """`true` or `false`."""
+
+    __slots__ = ()
+
+    def __init__(self, value: Any):
+        super().__init__(bool(value))
+
+    def text(self, exact: bool) -> str:
+        return "true" if self.value else "false"
+
+
+class _IntAttribute(Attribute):
+    __slots__ = ()
+    bits: ClassVar[int]
+
+    def __init__(self, value: Any):
+        value = int(value)
+        if not -(1 << self.bits - 1) <= value < 1 << self.bits - 1:
+            raise OverflowError(f"attribute: expected an integer of {self.bits} bits, got {value}")
+        super().__init__(value)
+
+    @classmethod
+    def parse(cls, parser: Any) -> Attribute:
+        return cls(parser.integer())
+
+
+@attribute_kind("i32", np.int32)
+class Int32Attribute(_IntAttribute):
+    """A 32-bit integer."""
+
+    __slots__ = ()
+    bits = 32
+
+
+@attribute_kind("i64", int, np.integer)
+class Int64Attribute(_IntAttribute):
+    """A 64-bit integer: what a Python int becomes."""
+
+    __slots__ = ()
+    bits = 64
+
+
+class _FloatAttribute(Attribute):
+    __slots__ = ()
+
+    @property
+    def key(self) -> bytes:
+        return struct.pack("<d", self.value)        # the bits: nan equals nan, and 0.0 is not -0.0
+
+    def paddle(self) -> str:
+        return f"{self.value:g}"
+
+    @classmethod
+    def parse(cls, parser: Any) -> Attribute:
+        return cls(parser.number())
+
+
+@attribute_kind("f32", np.float32)
+class FloatAttribute(_FloatAttribute):
+    """A 32-bit float.  Its value is the Python float that the 32 bits stand for."""
+
+    __slots__ = ()
+
+    def __init__(self, value: Any):
+        super().__init__(_canonical(float(np.float32(value))))
+
+    def literal(self) -> str:
+        return str(np.float32(self.value))
+
+
+@attribute_kind("f64", float, np.floating)
+class DoubleAttribute(_FloatAttribute):
+    """A 64-bit float: what a Python float becomes."""
+
+    __slots__ = ()
+
+    def __init__(self, value: Any):
+        super().__init__(_canonical(float(value)))
+
+    def literal(self) -> str:
+        return repr(self.value)
+
+
+def _canonical(x: float) -> float:
+    """All NaNs are one: their sign and payload are nothing that text could keep."""
+    return math.nan if math.isnan(x) else x
+
+
+@attribute_kind("dim", DimExpr)
+class DimAttribute(Attribute):
+    """A size that only the run knows."""
+
+    __slots__ = ()
+
+    def paddle(self) -> str:
+        return "-1"
+
+    @classmethod
+    def parse(cls, parser: Any) -> Attribute:
+        return cls(parser.dim())
+
+
+@attribute_kind("str", str)
+class StrAttribute(Attribute):
+    """Text; the exact style escapes it as JSON does."""
+
+    __slots__ = ()
+
+    def text(self, exact: bool) -> str:
+        return json.dumps(self.value) if exact else '"' + self.value.replace('"', '\\"') + '"'
+
+
+@attribute_kind("dtype", np.dtype, dtypes.DataType)
+class DataTypeAttribute(Attribute):
+    """An element type; its value is the numpy dtype."""
+
+    __slots__ = ()
+
+    def __init__(self, value: Any):
+        super().__init__(dtypes.to_np(value))
+
+    def literal(self) -> str:
+        return dtypes.of(self.value).name
+
+    paddle = literal
+
+    @classmethod
+    def parse(cls, parser: Any) -> Attribute:
+        return cls(parser.word("a dtype such as float32", dtypes.to_np))
+
+
+@attribute_kind("Place")
+class PlaceAttribute(Attribute):
+    """Where a tensor lives: `cpu`, `gpu:0`, or Paddle's `undefined:0` (wherever the computation is)."""
+
+    __slots__ = ()
+
+    def __init__(self, value: str):
+        if not re.fullmatch(r"\w+(:\d+)?", value):
+            raise ValueError(f"Place: expected a device with or without a number, such as cpu or gpu:0, got {value!r}")
+        super().__init__(value)
+
+    def paddle(self) -> str:
+        return f"Place({self.value})"
+
+    @classmethod
+    def parse(cls, parser: Any) -> Attribute:
+        return cls(parser.until(")"))
+
+
+@attribute_kind("ints")
+class IntArrayAttribute(Attribute):
+    """A tuple of sizes or indices, each an int or a symbolic dimension."""
+
+    __slots__ = ()
+
+    def __init__(self, value: Any):
+        super().__init__(tuple(v if isinstance(v, DimExpr) else Int64Attribute(v).value for v in value))
+
+    def literal(self) -> str:
+        return ", ".join(map(str, self.value))
+
+    def paddle(self) -> str:
+        return f"[{','.join('-1' if isinstance(v, DimExpr) else str(v) for v in self.value)}]"
+
+    @classmethod
+    def parse(cls, parser: Any) -> Attribute:
+        return cls(parser.items(parser.dim, ")"))
+
+
+@attribute_kind("array")
+class ArrayAttribute(Attribute):
+    """A tuple of attributes.  `items` holds the attributes, `value` their Python values."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: tuple[Attribute, ...]):
+        self.items = tuple(items)
+        super().__init__(tuple(a.value for a in self.items))
+
+    @property
+    def key(self) -> tuple:
+        return self.items
+
+    def text(self, exact: bool) -> str:
+        return f"[{(', ' if exact else ',').join(a.text(exact) for a in self.items)}]"
+
+
+def attribute(value: Any, kind: str | None = None) -> Attribute:
+    """The attribute of a Python value; `kind` names another class than the usual one (`"i32"`, `"f32"`, `"Place"`).
+
+    bool, int, float, str, dtypes and symbolic dimensions have one kind each; a tuple or list of ints (or symbolic
+    dimensions) becomes an `IntArrayAttribute`, any other an `ArrayAttribute`.
+
+    >>> attribute(1e-6), attribute(3), attribute(3, "i32"), attribute((2, 3)), attribute([True, "a"])
+    (f64(1e-06), i64(3), i32(3), ints(2, 3), [true, "a"])
+    >>> attribute((2, 3)).value
+    (2, 3)
+
+    Raises: TypeError for a value that no kind takes.
+    """
+    if isinstance(value, Attribute):
+        return value
+    if kind is not None and kind != "array":
+        if kind not in KINDS:
+            raise TypeError(f"attribute: expected one of the kinds {', '.join(KINDS)}, got {kind!r}")
+        return KINDS[kind](value)
+    if isinstance(value, (tuple, list)):
+        return _sequence(value, kind)
+    for base in type(value).__mro__:
+        if base in FROM_PYTHON:
+            return FROM_PYTHON[base](value)
+    raise TypeError(f"attribute: expected a value of one of the types {', '.join(t.__name__ for t in FROM_PYTHON)}, "
+                    f"got {value!r} ({type(value).__name__}); convert it, or register its kind with @attribute_kind")
+
+
+def _sequence(value: Any, kind: str | None) -> Attribute:
+    ints = all(isinstance(v, (int, np.integer, DimExpr)) and not isinstance(v, (bool, np.bool_)) for v in value)
+    if ints and kind is None:
+        return IntArrayAttribute(value)
+    return ArrayAttribute(tuple(attribute(v) for v in value))

@@ -1,0 +1,178 @@
+"""Types of values.
+
+A type is immutable and compared by what it says, so equal types are interchangeable, as Paddle's uniqued types are.
+`tensor<8x16xf32>` is a `DenseTensorType`; a dimension is an int or a `DimExpr`, which prints by name in the exact style
+(`tensor<S0x16xf32>`, `tensor<(2*S0)x16xf32>`) and as -1 in Paddle's.
+
+A floor above that needs another type writes a subclass and registers it with `@type_keyword` under the word its text
+starts with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from minipd.framework import dtype as dtypes
+from minipd.framework.dim import DimExpr
+
+__all__ = ["DenseTensorType", "Type", "VectorType"]
+
+#: numpy dtype -> Paddle's spelling inside `tensor<...>`
+SPELLING = {t.np: t.short for t in dtypes.ALL} | {np.dtype("uint8"): "u8"}
+BY_SPELLING = {text: dtype for dtype, text in SPELLING.items()}
+
+#: the word that a type's text starts with -> the class; the parser looks here
+TYPES: dict[str, type[Type]] = {}
+
+
+def type_keyword(*words: str) -> Callable[[type], type]:
+    """Register a class of types; its `parse(parser, word)` reads what follows one of `words`."""
+
+    def register(cls: type) -> type:
+        for word in words:
+            TYPES[word] = cls
+        return cls
+    return register
+
+
+class Type:
+    """Base of all types.  `fields` is what two types are compared by."""
+
+    __slots__ = ()
+
+    @property
+    def fields(self) -> tuple:
+        return ()
+
+    def text(self, exact: bool) -> str:
+        """The spelling in one of the two print styles."""
+        raise NotImplementedError
+
+    @classmethod
+    def parse(cls, parser: Any, word: str) -> Type:
+        """Read the rest of the exact spelling, after `word`."""
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or type(other) is type(self) and self.fields == other.fields
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self.fields))
+
+    def __repr__(self) -> str:
+        return self.text(exact=True)
+
+
+class TensorType(Type):
+    """A type with a shape and a dtype: dense tensors here, distributed ones in their own floor."""
+
+    __slots__ = ("dtype", "shape")
+    shape: tuple[int | DimExpr, ...]
+    dtype: np.dtype
+
+    def __init__(self, shape: tuple, dtype: np.dtype):
+        self.shape, self.dtype = tuple(shape), dtype
+
+    @property
+    def fields(self) -> tuple:
+        return self.shape, self.dtype
+
+    def body(self, exact: bool) -> str:
+        """What stands between the angle brackets: `S0x16xf32`, `-1x16xf32`, `f32`."""
+        return "".join(f"{dim_text(d, exact)}x" for d in self.shape) + SPELLING[self.dtype]
+
+
+@type_keyword("tensor")
+class DenseTensorType(TensorType):
+    """Paddle's `builtin.DenseTensorType`.
+
+    >>> from minipd.framework.dim import symbol
+    >>> DenseTensorType((symbol("S0"), 16), np.dtype("float32"))
+    tensor<S0x16xf32>
+    >>> DenseTensorType((), np.dtype("bool")).text(exact=False)
+    'tensor<b>'
+    """
+
+    __slots__ = ()
+
+    def __init__(self, shape: tuple, dtype: Any):
+        super().__init__(shape, dtype if type(dtype) is np.dtype and dtype in SPELLING else dtypes.to_np(dtype))
+        for d in self.shape:
+            if not (isinstance(d, int) and d >= 0 or isinstance(d, DimExpr)):
+                raise ValueError(f"DenseTensorType: expected sizes of at least 0 or symbolic dimensions, got {d!r} in "
+                                 f"shape {list(self.shape)}; name an unknown size with symbol('S0')")
+
+    def text(self, exact: bool) -> str:
+        return f"tensor<{self.body(exact)}>"
+
+    @classmethod
+    def parse(cls, parser: Any, word: str) -> DenseTensorType:
+        shape, dtype = parser.shape_and_dtype()
+        parser.expect(">")
+        return cls(shape, dtype)
+
+
+@type_keyword("vec")
+class VectorType(Type):
+    """A sequence of values as one value: what `builtin.combine` makes and `builtin.split` takes apart.
+
+    >>> VectorType((DenseTensorType((2,), np.dtype("int64")),) * 2)
+    vec[tensor<2xi64>,tensor<2xi64>]
+    """
+
+    __slots__ = ("types",)
+
+    def __init__(self, types: tuple[Type, ...]):
+        self.types = tuple(types)
+
+    @property
+    def fields(self) -> tuple:
+        return self.types
+
+    def text(self, exact: bool) -> str:
+        return f"vec[{','.join(t.text(exact) for t in self.types)}]"
+
+    @classmethod
+    def parse(cls, parser: Any, word: str) -> VectorType:
+        return cls(tuple(parser.sequence("[", parser.type, "]")))
+
+
+@type_keyword("cf.stack", "cf.inlet", "cf.outlet")
+class StackType(Type):
+    """The stack that carries values from a forward region to its gradient region, and its two ends."""
+
+    __slots__ = ("end",)
+    ENDS: ClassVar[tuple[str, ...]] = ("stack", "inlet", "outlet")
+
+    def __init__(self, end: str):
+        self.end = end
+
+    @property
+    def fields(self) -> tuple:
+        return (self.end,)
+
+    def text(self, exact: bool) -> str:
+        return f"cf.{self.end}"
+
+    @classmethod
+    def parse(cls, parser: Any, word: str) -> StackType:
+        return cls(word.removeprefix("cf."))
+
+
+def dim_text(dim: int | DimExpr, exact: bool) -> str:
+    """One dimension inside `tensor<...>`.  A compound one stands in parentheses, so that its end is seen."""
+    if isinstance(dim, int):
+        return str(dim)
+    if not exact:
+        return "-1"
+    text = repr(dim)
+    return text if re.fullmatch("[A-Z][A-Z0-9]*", text) else f"({text})"
+
+
+def type_of(meta: Any) -> DenseTensorType:
+    """The dense type of anything with a shape and a dtype."""
+    return DenseTensorType(tuple(meta.shape), meta.dtype)
