@@ -1,0 +1,26 @@
+"""PIR: programs as data.
+
+    types, attributes      what values and properties of operations can be
+    value, operation, block, region, program     the graph
+    dialect, builtin       which operations there are
+    schema                 how a call of a row is laid out as an operation
+    verify, equality       is it well formed; do two say the same
+    printer, parser        the two print styles, and reading the exact one back
+    builder, trace         programs from code
+    backward               gradients of programs, through the rows' own rules
+"""
+
+from minipd.ir import builtin as _dialects  # registers builtin, cf and pd_op
+from minipd.ir.attributes import attribute
+from minipd.ir.block import Block
+from minipd.ir.mapping import IrMapping
+from minipd.ir.operation import Operation
+from minipd.ir.program import Program
+from minipd.ir.region import Region
+from minipd.ir.types import DenseTensorType, Type, VectorType
+from minipd.ir.value import BlockArgument, OpOperand, OpResult, Value
+
+__all__ = ["Block", "BlockArgument", "DenseTensorType", "IrMapping", "OpOperand", "OpResult", "Operation", "Program",
+           "Region", "Type", "Value", "VectorType", "attribute"]
+
+del _dialects

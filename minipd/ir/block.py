@@ -1,0 +1,131 @@
+"""Blocks: a list of operations, run in order.
+
+The list is doubly linked through the operations, so inserting and removing cost the same anywhere, and a pass may erase
+the operation it is looking at.  `is_before` uses numbers that are handed out when they are first asked for after a
+change; between changes a comparison costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from minipd.ir.types import Type
+from minipd.ir.value import BlockArgument
+
+if TYPE_CHECKING:
+    from minipd.ir.operation import Operation
+    from minipd.ir.region import Region
+
+__all__ = ["Block"]
+
+
+class Block:
+    """Operations and arguments.  Iterating is safe while the operation at hand is erased or moved."""
+
+    __slots__ = ("_args", "_first", "_last", "_numbered", "_size", "region")
+
+    def __init__(self, region: Region | None = None):
+        self.region = region
+        self._args: list[BlockArgument] = []
+        self._first: Operation | None = None
+        self._last: Operation | None = None
+        self._size = 0
+        self._numbered = True
+
+    # ----------------------------------------------------------------------------------------------- contents
+    @property
+    def ops(self) -> list[Operation]:
+        """The operations, as a list of now."""
+        return list(self)
+
+    def __iter__(self) -> Iterator[Operation]:
+        op = self._first
+        while op is not None:
+            following = op.next
+            yield op
+            op = following
+
+    def __len__(self) -> int:
+        return self._size
+
+    def front(self) -> Operation | None:
+        return self._first
+
+    def back(self) -> Operation | None:
+        return self._last
+
+    def args(self) -> list[BlockArgument]:
+        return list(self._args)
+
+    def add_arg(self, type: Type) -> BlockArgument:
+        self._args.append(BlockArgument(type, self, len(self._args)))
+        return self._args[-1]
+
+    # ------------------------------------------------------------------------------------------------ changes
+    def append(self, op: Operation) -> Operation:
+        """Put `op` at the end."""
+        return self.insert_before(None, op)
+
+    def insert_before(self, place: Operation | None, op: Operation) -> Operation:
+        """Put `op` before `place`, None for the end."""
+        if op.parent is not None:
+            raise ValueError(f"insert {op.name()}: expected an operation in no block, got one in a block; use "
+                             "move_before")
+        before = self._last if place is None else place.prev
+        op.prev, op.next, op.parent = before, place, self
+        if before is None:
+            self._first = op
+        else:
+            before.next = op
+        if place is None:
+            op.order = before.order + 1 if before is not None else 0
+            self._last = op
+        else:
+            place.prev = op
+            self._numbered = False
+        self._size += 1
+        return op
+
+    def remove(self, op: Operation) -> None:
+        """Take `op` out of the list, unchanged otherwise (`op.erase()` also lets go of its operands)."""
+        assert op.parent is self, f"{op.name()} is not in this block"
+        if op.prev is None:
+            self._first = op.next
+        else:
+            op.prev.next = op.next
+        if op.next is None:
+            self._last = op.prev
+        else:
+            op.next.prev = op.prev
+        op.prev = op.next = op.parent = None
+        self._size -= 1
+
+    def move_op(self, op: Operation, place: Operation) -> None:
+        """Paddle's name for `op.move_before(place)`."""
+        op.move_before(place)
+
+    def remove_op(self, op: Operation) -> None:
+        """Paddle's name for `op.erase()`."""
+        op.erase()
+
+    def number(self) -> None:
+        """Make the operations' `order` valid."""
+        if not self._numbered:
+            for i, op in enumerate(self):
+                op.order = i
+            self._numbered = True
+
+    # -------------------------------------------------------------------------------------------------- place
+    @property
+    def parent_op(self) -> Operation | None:
+        """The operation that owns this block; None for a program's global block."""
+        return None if self.region is None else self.region.parent_op
+
+    @property
+    def parent_block(self) -> Block | None:
+        return None if self.parent_op is None else self.parent_op.parent
+
+    def all_parameters(self) -> list:
+        """The values of parameters defined in this block."""
+        return [op.result(0) for op in self if op.name() == "builtin.parameter"]

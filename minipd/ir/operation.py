@@ -1,0 +1,245 @@
+"""Operations: a name with its dialect, operands, typed attributes, results, regions.
+
+An operation has no Python class of its own.  What its name means is looked up in its dialect (`info`), and for tensor
+operators in the operator table (`row`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from minipd.framework.row import Row
+from minipd.ir.attributes import ArrayAttribute, Attribute, BoolAttribute, attribute
+from minipd.ir.types import Type
+from minipd.ir.value import OpOperand, OpResult, Value, describe
+
+if TYPE_CHECKING:
+    from minipd.ir.block import Block
+    from minipd.ir.dialect import OpInfo
+    from minipd.ir.mapping import IrMapping
+    from minipd.ir.region import Region
+
+__all__ = ["Operation"]
+
+
+class Operation:
+    """One operation, in a block or not yet in one.
+
+    Args:
+        name: dialect and name, `pd_op.add`.
+        operands: the values it reads.
+        attributes: Python values or `Attribute`s by name; None means absent.
+        result_types: one type per result.
+        num_regions: how many (empty) regions it owns.
+    """
+
+    __slots__ = ("_name", "_operands", "_results", "attributes", "next", "order", "parent", "prev", "regions")
+
+    def __init__(self, name: str, operands: Sequence[Value] = (), attributes: dict[str, Any] | None = None,
+                 result_types: Sequence[Type] = (), num_regions: int = 0):
+        from minipd.ir.region import Region
+        self._name = name
+        self._operands = [OpOperand(self, i, v) for i, v in enumerate(operands)]
+        self.attributes: dict[str, Attribute] = {
+            k: attribute(v) for k, v in (attributes or {}).items() if v is not None}
+        self._results = [OpResult(t, self, i) for i, t in enumerate(result_types)]
+        self.regions: list[Region] = [Region(self) for _ in range(num_regions)]
+        self.parent: Block | None = None
+        self.prev: Operation | None = None      # neighbours in the block's list
+        self.next: Operation | None = None
+        self.order = 0                          # grows along the block while the block's numbering is valid
+
+    # ------------------------------------------------------------------------------------------------ meaning
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def info(self) -> OpInfo:
+        """What the dialect says about operations of this name; KeyError if the name is unknown."""
+        from minipd.ir.dialect import op_info
+        return op_info(self._name)
+
+    @property
+    def row(self) -> Row | None:
+        """The operator's row, None for operations of the program itself (parameters, control flow)."""
+        return self.info.row
+
+    def has_trait(self, trait: Any) -> bool:
+        return trait in self.info.traits
+
+    # ----------------------------------------------------------------------------------------------- operands
+    def num_operands(self) -> int:
+        return len(self._operands)
+
+    def operands(self) -> list[OpOperand]:
+        return list(self._operands)
+
+    def operand(self, index: int) -> OpOperand:
+        return self._operands[index]
+
+    def operand_source(self, index: int) -> Value:
+        return self._operands[index].source()
+
+    def operands_source(self) -> list[Value]:
+        return [o.source() for o in self._operands]
+
+    def append_operand(self, value: Value) -> None:
+        """One more operand at the end (a terminator that yields one more value)."""
+        self._operands.append(OpOperand(self, len(self._operands), value))
+
+    # ------------------------------------------------------------------------------------------------ results
+    def num_results(self) -> int:
+        return len(self._results)
+
+    def results(self) -> list[OpResult]:
+        return list(self._results)
+
+    def result(self, index: int) -> OpResult:
+        return self._results[index]
+
+    def add_result(self, type: Type) -> OpResult:
+        """One more result at the end (an `if` whose regions yield one more value).
+
+        Attributes with one entry per result (`stop_gradient`, ...) get Paddle's default for it.
+        """
+        result = OpResult(type, self, len(self._results))
+        self._results.append(result)
+        for name in ("stop_gradient", "persistable"):
+            flags = self.attributes.get(name)
+            if isinstance(flags, ArrayAttribute):
+                self.attributes[name] = ArrayAttribute((*flags.items, BoolAttribute(name == "stop_gradient")))
+        return result
+
+    def replace_all_uses_with(self, values: Sequence[Value]) -> None:
+        """Result `i` is replaced everywhere by `values[i]`."""
+        if len(values) != len(self._results):
+            raise ValueError(f"{self._name}: expected {len(self._results)} values to replace its results, "
+                             f"got {len(values)}")
+        for old, new in zip(self._results, values, strict=True):
+            old.replace_all_uses_with(new)
+
+    # --------------------------------------------------------------------------------------------- attributes
+    def attrs(self) -> dict[str, Any]:
+        """The attributes as Python values, as they are stored (axes that are operands are not among them)."""
+        return {k: a.value for k, a in self.attributes.items()}
+
+    def has_attr(self, name: str) -> bool:
+        return name in self.attributes
+
+    def set_attr(self, name: str, value: Any, kind: str | None = None) -> None:
+        """Store a Python value, or an `Attribute`, under `name`."""
+        self.attributes[name] = attribute(value, kind)
+
+    def erase_attr(self, name: str) -> None:
+        del self.attributes[name]
+
+    def set_bool_attr(self, name: str, value: bool) -> None:
+        self.set_attr(name, value, "bool")
+
+    def set_int_attr(self, name: str, value: int) -> None:
+        self.set_attr(name, value, "i32")
+
+    def set_str_attr(self, name: str, value: str) -> None:
+        self.set_attr(name, value, "str")
+
+    def set_int_array_attr(self, name: str, value: Sequence[int]) -> None:
+        self.set_attr(name, value, "ints")
+
+    def set_str_array_attr(self, name: str, value: Sequence[str]) -> None:
+        self.set_attr(name, value, "array")
+
+    # -------------------------------------------------------------------------------------------------- names
+    def get_input_names(self) -> list[str]:
+        """The names of the operands in the schema."""
+        return list(self.info.inputs)
+
+    def get_output_names(self) -> list[str]:
+        """The names of the results in the schema."""
+        return list(self.info.outputs)
+
+    def get_attr_names(self) -> list[str]:
+        """The names of the attributes in the schema, without those that are operands."""
+        return list(self.info.attrs)
+
+    # ------------------------------------------------------------------------------------------------- places
+    def num_regions(self) -> int:
+        return len(self.regions)
+
+    def blocks(self) -> Iterator[Block]:
+        """The blocks of all regions."""
+        return (block for region in self.regions for block in region.blocks)
+
+    def get_parent_block(self) -> Block | None:
+        return self.parent
+
+    def get_parent_op(self) -> Operation | None:
+        """The operation in whose region this one is; None in a program's global block."""
+        return None if self.parent is None else self.parent.parent_op
+
+    def is_before(self, other: Operation) -> bool:
+        """Whether this operation comes before `other`, which must be in the same block."""
+        assert self.parent is not None and self.parent is other.parent, "is_before compares within one block"
+        self.parent.number()
+        return self.order < other.order
+
+    def move_before(self, other: Operation) -> None:
+        """Take this operation out of its place and put it before `other` (in any block)."""
+        if self.parent is not None:
+            self.parent.remove(self)
+        assert other.parent is not None, "move_before: the target is in no block"
+        other.parent.insert_before(other, self)
+
+    def move_after(self, other: Operation) -> None:
+        """Take this operation out of its place and put it after `other` (in any block)."""
+        if self.parent is not None:
+            self.parent.remove(self)
+        assert other.parent is not None, "move_after: the target is in no block"
+        other.parent.insert_before(other.next, self)
+
+    def erase(self) -> None:
+        """Remove this operation, with everything in its regions, from the program.
+
+        Raises: ValueError if a result is still used, naming the user.
+        """
+        for result in self._results:
+            use = result.first_use()
+            if use is not None:
+                raise ValueError(f"erase {self._name}: expected results without users, but result {result.index()} is "
+                                 f"operand {use.index()} of {use.owner().name()}; replace its uses first")
+        if self.parent is not None:
+            self.parent.remove(self)
+        for op in walk_inside(self):
+            op.drop_operands()
+
+    def drop_operands(self) -> None:
+        """Let go of every operand: the first half of erasing."""
+        for operand in self._operands:
+            operand.set_source(None)
+        self._operands = []
+
+    def clone(self, mapping: IrMapping | None = None) -> Operation:
+        """A copy in no block, its operands and regions mapped by `mapping`, which learns the new results."""
+        from minipd.ir.mapping import IrMapping, clone_operation
+        return clone_operation(self, IrMapping() if mapping is None else mapping)
+
+    def __repr__(self) -> str:
+        operands = ", ".join(f"{o.source().type()}" for o in self._operands)
+        return f"{self._name}({operands}) -> {', '.join(str(r.type()) for r in self._results)}"
+
+
+def walk_inside(op: Operation) -> Iterator[Operation]:
+    """`op` and every operation in its regions, outer before inner, in order.  Needs no recursion."""
+    stack = [op]
+    while stack:
+        op = stack.pop()
+        yield op
+        stack.extend(reversed([inner for block in op.blocks() for inner in block.ops]))
+
+
+def user_error(op: Operation, problem: str) -> str:
+    """`problem` with what is needed to find the operation: its name, its operands, the user's line if it is known."""
+    where = op.attributes.get("op_callstack")
+    line = f" (from {where.value[0]})" if isinstance(where, ArrayAttribute) and where.items else ""
+    operands = "; ".join(describe(v) for v in op.operands_source())
+    return f"{op.name()}{line}: {problem}" + (f"\n  its operands: {operands}" if operands else "")

@@ -1,0 +1,228 @@
+"""Values, and who uses them.
+
+The invariant of the use-def chain: operand `i` of an operation holds value `v` if and only if that `OpOperand` is in
+`v`'s use list.  Only `OpOperand.set_source` writes either side, so the two cannot drift apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from minipd.ir.attributes import ArrayAttribute, Attribute, BoolAttribute
+from minipd.ir.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from minipd.ir.block import Block
+    from minipd.ir.operation import Operation
+
+__all__ = ["BlockArgument", "OpOperand", "OpResult", "Value"]
+
+
+class Value:
+    """One value of a program: the result of an operation, or an argument of a block.
+
+    It has a shape and a dtype, so it serves as its own meta, and as the payload of a Tensor while tracing.
+    """
+
+    __slots__ = ("_type", "_uses")
+
+    def __init__(self, type: Type):
+        self._type = type
+        self._uses: dict[OpOperand, None] = {}      # a set that keeps the order in which uses were made
+
+    # ---------------------------------------------------------------------------------------------------- type
+    def type(self) -> Type:
+        return self._type
+
+    def set_type(self, type: Type) -> None:
+        self._type = type
+
+    @property
+    def shape(self) -> tuple:
+        return self._tensor_type("shape").shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self._tensor_type("dtype").dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def _tensor_type(self, asked: str) -> TensorType:
+        if not isinstance(self._type, TensorType):
+            raise TypeError(f"{asked} of {describe(self)}: expected a tensor, got a value of type {self._type}")
+        return self._type
+
+    # ---------------------------------------------------------------------------------------------------- uses
+    @property
+    def uses(self) -> tuple[OpOperand, ...]:
+        """The operands that hold this value, in the order in which they took it."""
+        return tuple(self._uses)
+
+    def first_use(self) -> OpOperand | None:
+        return next(iter(self._uses), None)
+
+    def all_used_ops(self) -> list[Operation]:
+        """The operations that use this value, each once."""
+        return list(dict.fromkeys(use.owner() for use in self._uses))
+
+    def use_empty(self) -> bool:
+        return not self._uses
+
+    def has_one_use(self) -> bool:
+        return len(self._uses) == 1
+
+    def replace_all_uses_with(self, other: Value) -> None:
+        """Every operand that holds this value takes `other` instead."""
+        for use in self.uses:
+            use.set_source(other)
+
+    # ------------------------------------------------------------------------------------------------- origin
+    def get_defining_op(self) -> Operation | None:
+        """The operation whose result this is; None for a block argument."""
+        return None
+
+    def parent_block(self) -> Block | None:
+        """The block in which this value comes into being."""
+        raise NotImplementedError
+
+    def is_same(self, other: Value) -> bool:
+        return self is other
+
+    # --------------------------------------------------------------------------------------------- attributes
+    def attribute(self, name: str) -> Attribute | None:
+        """An attribute of this value, such as `stop_gradient`."""
+        raise NotImplementedError
+
+    def set_attribute(self, name: str, attribute: Attribute) -> None:
+        raise NotImplementedError
+
+    @property
+    def stop_gradient(self) -> bool:
+        """True if no gradient flows into this value; Paddle's default where nothing is said."""
+        found = self.attribute("stop_gradient")
+        return True if found is None else found.value
+
+    @stop_gradient.setter
+    def stop_gradient(self, on: bool) -> None:
+        self.set_attribute("stop_gradient", BoolAttribute(on))
+
+    @property
+    def persistable(self) -> bool:
+        """True for values that are program state (parameters, moments)."""
+        found = self.attribute("persistable")
+        return False if found is None else found.value
+
+    @persistable.setter
+    def persistable(self, on: bool) -> None:
+        self.set_attribute("persistable", BoolAttribute(on))
+
+    # ----------------------------------------------------------------------------------------- as a payload
+    def materialize(self, asked: str) -> np.ndarray:
+        """A traced tensor was asked for its values: it has none yet.  Always raises TypeError."""
+        raise TypeError(f"{asked}: expected a tensor with values, got {describe(self)}, which is being traced: its "
+                        "values exist only when the program runs. Branch on it with paddle.static.nn.cond, select with "
+                        "paddle.where, or compute this outside of the traced function")
+
+    def __repr__(self) -> str:
+        return describe(self)
+
+
+class OpResult(Value):
+    """Result `index` of an operation."""
+
+    __slots__ = ("_index", "_op")
+
+    def __init__(self, type: Type, op: Operation, index: int):
+        super().__init__(type)
+        self._op, self._index = op, index
+
+    def get_defining_op(self) -> Operation:
+        return self._op
+
+    def index(self) -> int:
+        return self._index
+
+    def parent_block(self) -> Block | None:
+        return self._op.parent
+
+    def attribute(self, name: str) -> Attribute | None:
+        """Attributes of results are stored on the operation, as an array with one entry per result."""
+        found = self._op.attributes.get(name)
+        return found.items[self._index] if isinstance(found, ArrayAttribute) else None
+
+    def set_attribute(self, name: str, attribute: Attribute) -> None:
+        found = self._op.attributes.get(name)
+        default = BoolAttribute(name == "stop_gradient")
+        items: list[Attribute] = [default] * self._op.num_results()
+        if isinstance(found, ArrayAttribute):
+            items = list(found.items)
+        items[self._index] = attribute
+        self._op.attributes[name] = ArrayAttribute(tuple(items))
+
+
+class BlockArgument(Value):
+    """Argument `index` of a block."""
+
+    __slots__ = ("_block", "_index", "attributes")
+
+    def __init__(self, type: Type, block: Block, index: int):
+        super().__init__(type)
+        self._block, self._index = block, index
+        self.attributes: dict[str, Attribute] = {}
+
+    def index(self) -> int:
+        return self._index
+
+    def parent_block(self) -> Block:
+        return self._block
+
+    def attribute(self, name: str) -> Attribute | None:
+        return self.attributes.get(name)
+
+    def set_attribute(self, name: str, attribute: Attribute) -> None:
+        self.attributes[name] = attribute
+
+
+class OpOperand:
+    """Operand `index` of the operation `owner`: one link of the use-def chain."""
+
+    __slots__ = ("_index", "_owner", "_source")
+
+    def __init__(self, owner: Operation, index: int, source: Value):
+        self._owner, self._index = owner, index
+        self._source: Value | None = None
+        self.set_source(source)
+
+    def owner(self) -> Operation:
+        return self._owner
+
+    def index(self) -> int:
+        return self._index
+
+    def source(self) -> Value:
+        assert self._source is not None, "operand of an erased operation"
+        return self._source
+
+    def set_source(self, value: Value | None) -> None:
+        """Hold `value` from now on; None lets go, when the operation is erased."""
+        if self._source is not None:
+            self._source._uses.pop(self, None)
+        self._source = value
+        if value is not None:
+            value._uses[self] = None
+
+    def __repr__(self) -> str:
+        return f"operand {self._index} of {self._owner.name()}"
+
+
+def describe(value: Any) -> str:
+    """A value as errors name it: `result 0 of pd_op.add: tensor<2x3xf32>`."""
+    if isinstance(value, OpResult):
+        return f"result {value.index()} of {value.get_defining_op().name()}: {value.type()}"
+    if isinstance(value, BlockArgument):
+        return f"block argument {value.index()}: {value.type()}"
+    return repr(value)
