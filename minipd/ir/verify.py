@@ -1,0 +1,197 @@
+"""The verifier: what must hold of every program, and an error that teaches where it does not.
+
+    1. Every operation is known to its dialect; its operands, results, regions and attributes fit the dialect's entry.
+    2. SSA: a value is defined once, before its uses, and is seen from where it is used (a region sees the values of the
+       blocks around it; what is defined in a region is not seen outside).
+    3. Use lists and operands agree, in both directions.
+    4. For an operator of the table, shape and dtype of the results are what its shape rule gives for the operands.
+    5. A region ends with its terminator; elsewhere there is none.
+    6. Names of parameters, data and outputs are unique.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from minipd.framework.row import Row
+from minipd.ir.attributes import ArrayAttribute
+from minipd.ir.block import Block
+from minipd.ir.builtin import PARAMETER_FLAGS
+from minipd.ir.dialect import COMMON_ATTRIBUTES, OpInfo, op_info
+from minipd.ir.operation import Operation, user_error
+from minipd.ir.schema import constant_of, mutable_operands, static_attrs, tensor_operands, vector_result
+from minipd.ir.traits import IrTrait
+from minipd.ir.types import DenseTensorType, TensorType, Type, VectorType
+from minipd.ir.value import Value, describe
+
+if TYPE_CHECKING:
+    from minipd.ir.program import Program
+
+__all__ = ["VerifyError", "verify"]
+
+#: operation -> the attribute whose value may occur once per program
+UNIQUE = {"builtin.parameter": "parameter_name", "builtin.set_parameter": "parameter_name", "pd_op.data": "name",
+          "builtin.shadow_output": "output_name"}
+
+
+class VerifyError(ValueError):
+    """A program is not well formed.  `op` is the operation at which it shows."""
+
+    def __init__(self, op: Operation, problem: str):
+        self.op = op
+        super().__init__(user_error(op, problem))
+
+
+def verify(program: Program) -> Program:
+    """Check everything above; returns the program.
+
+    Raises: VerifyError at the first violation.
+    """
+    names: dict[tuple[str, Any], Operation] = {}
+    visible: set[Value] = set()
+    for op in _walk(program.global_block(), visible):
+        _check_scope(op, visible)
+        info = _check_signature(op)
+        _check_attributes(op, info)
+        _check_regions(op, info)
+        try:
+            if info.check is not None:
+                info.check(op)
+            if info.row is not None:
+                _check_inference(op, info.row)
+        except VerifyError:
+            raise
+        except (TypeError, ValueError) as error:
+            raise VerifyError(op, str(error)) from error
+        _check_unique(op, names)
+    return program
+
+
+def _walk(block: Block, visible: set[Value]) -> Iterator[Operation]:
+    """Every operation in order, with `visible` kept as the set of values that the operation at hand may use.
+
+    The stack holds operations that are still to come, and what to do to `visible` between them.
+    """
+    stack: list[Operation | Callable[[], None]] = list(reversed(block.ops))
+    while stack:
+        item = stack.pop()
+        if not isinstance(item, Operation):
+            item()
+            continue
+        yield item
+        stack.append(partial(visible.update, item.results()))
+        for inner in reversed(list(item.blocks())):
+            stack.append(partial(visible.difference_update, inner.args(), *(op.results() for op in inner)))
+            stack += reversed(inner.ops)
+            stack.append(partial(visible.update, inner.args()))
+
+
+def _check_scope(op: Operation, visible: set[Value]) -> None:
+    for operand in op.operands():
+        value = operand.source()
+        if operand not in value._uses:
+            raise VerifyError(op, f"operand {operand.index()}: expected it in the use list of {describe(value)}, which "
+                                  "misses it; change operands with set_source only")
+        if value not in visible:
+            defined = value.get_defining_op()
+            late = defined is not None and defined.parent is op.parent is not None
+            where = "after its use" if late else "in a region that is not around it, or nowhere in the program"
+            raise VerifyError(op, f"operand {operand.index()}: expected a value that is defined before and seen from "
+                                  f"here, got {describe(value)}, which is defined {where}")
+    for result in op.results():
+        if result in visible:
+            raise VerifyError(op, f"{describe(result)} is defined twice: the operation is in two places")
+        for use in result.uses:
+            if use.source() is not result or use not in use.owner().operands():
+                raise VerifyError(op, f"use list of {describe(result)}: it lists operand {use.index()} of "
+                                      f"{use.owner().name()}, which holds another value")
+
+
+def _check_signature(op: Operation) -> OpInfo:
+    """The operation is known, and has as many operands, results and regions as it should."""
+    try:
+        info = op_info(op.name())
+    except KeyError as error:
+        raise VerifyError(op, error.args[0]) from None
+    for what, names, got in (("operands", info.inputs, op.num_operands()), ("results", info.outputs, op.num_results())):
+        # a row takes any number of tensors as one vector, so the number of its operands is fixed too
+        star = info.row is None and any(n.startswith("*") for n in names)
+        least = len(names) - star
+        if got < least or got > least and not star:
+            number = f"at least {least}" if star else f"{least}"
+            raise VerifyError(op, f"expected {number} {what} ({', '.join(names)}), got {got}")
+    if op.num_regions() != info.regions:
+        raise VerifyError(op, f"expected {info.regions} regions, got {op.num_regions()}")
+    return info
+
+
+def _check_attributes(op: Operation, info: OpInfo) -> None:
+    flags = PARAMETER_FLAGS if op.name() == "builtin.parameter" else ()
+    for name in op.attributes:
+        if name not in info.attrs and name not in COMMON_ATTRIBUTES and name not in flags:
+            hint = " (it is an operand here)" if info.row is not None and name in info.row.mutable else ""
+            raise VerifyError(op, f"attribute {name!r}: expected one of {', '.join(info.attrs) or 'none'}, or a common "
+                                  f"one{hint}")
+    for name in info.required:
+        if name not in op.attributes:
+            raise VerifyError(op, f"expected attribute {name!r}, got none")
+    for name in ("stop_gradient", "persistable", *flags):
+        flag = op.attributes.get(name)
+        if flag is not None and not (isinstance(flag, ArrayAttribute) and len(flag.items) == op.num_results()):
+            raise VerifyError(op, f"attribute {name!r}: expected an array with one entry for each of the "
+                                  f"{op.num_results()} results, got {flag}")
+
+
+def _check_regions(op: Operation, info: OpInfo) -> None:
+    for i, region in enumerate(op.regions):
+        if region.parent_op is not op or len(region.blocks) != 1:
+            raise VerifyError(op, f"region {i}: expected one block, got {len(region.blocks)}")
+        end = region.front().back()
+        if end is None or IrTrait.TERMINATOR not in _traits(end):
+            if op.num_results():
+                raise VerifyError(op, f"region {i}: expected cf.yield at its end, got "
+                                      f"{'an empty block' if end is None else end.name()}")
+    if IrTrait.TERMINATOR in info.traits:
+        if op.next is not None:
+            raise VerifyError(op, f"expected the end of its block after it, got {op.next.name()}")
+        if op.get_parent_op() is None:
+            raise VerifyError(op, "expected to stand in a region, got the global block, which has no terminator")
+
+
+def _traits(op: Operation) -> frozenset:
+    try:
+        return op.info.traits
+    except KeyError:
+        return frozenset()
+
+
+def _check_inference(op: Operation, row: Row) -> None:
+    """Shape and dtype of the results are what the row infers.  Skipped where an attribute is known at run time only."""
+    attrs = static_attrs(op)
+    for name, value in mutable_operands(op).items():
+        attrs[name] = constant_of(value)
+        if attrs[name] is None:
+            return
+    metas = row.infer_meta(*tensor_operands(op), **attrs)
+    expected = [DenseTensorType(m.shape, m.dtype) for m in (metas if row.multi else (metas,))]
+    got: list[Type] = [v.type() for v in op.results()]
+    if vector_result(row):
+        vector = got[0]
+        if not isinstance(vector, VectorType):
+            raise VerifyError(op, f"result 0: expected a vector of values, got {vector}")
+        got = list(vector.types)
+    if len(got) != len(expected):
+        raise VerifyError(op, f"expected {len(expected)} results, got {len(got)}")
+    for i, (t, e) in enumerate(zip(got, expected, strict=True)):
+        if not isinstance(t, TensorType) or (t.shape, t.dtype) != (e.shape, e.dtype):
+            raise VerifyError(op, f"result {i}: expected {e}, which its shape rule gives for these operands, got {t}")
+
+
+def _check_unique(op: Operation, names: dict[tuple[str, Any], Operation]) -> None:
+    if op.name() in UNIQUE:
+        key = op.name(), op.attributes[UNIQUE[op.name()]].value
+        if key in names:
+            raise VerifyError(op, f"{UNIQUE[op.name()]}: expected a name that occurs once, got {key[1]!r} again")
+        names[key] = op

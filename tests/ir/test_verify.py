@@ -1,0 +1,261 @@
+"""Each rule of the verifier, broken once; the error names operation and value and says what was expected."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from minipd import ops  # noqa: F401  (fills the operator table)
+from minipd.framework.row import ROWS
+from minipd.ir import DenseTensorType, Operation, Program
+from minipd.ir.builder import Builder
+from minipd.ir.types import StackType, VectorType
+from minipd.ir.verify import VerifyError, verify
+from tests.ir.random_programs import programs
+
+F23 = DenseTensorType((2, 3), "float32")
+
+
+@pytest.fixture
+def program():
+    return Program()
+
+
+@pytest.fixture
+def build(program):
+    return Builder(program.global_block())
+
+
+@pytest.fixture
+def x(build):
+    return build.data("x", (2, 3), "float32")
+
+
+def fails(program, message):
+    with pytest.raises(VerifyError) as caught:
+        verify(program)
+    assert re.search(message, str(caught.value)), str(caught.value)
+    return caught.value
+
+
+@given(programs())
+def test_random_programs_are_well_formed(program):
+    assert verify(program) is program
+
+
+@settings(max_examples=50)
+@given(programs(), st.data())
+def test_a_wrong_result_type_is_always_found(program, data):
+    op = data.draw(st.sampled_from([op for op in program.walk() if op.row is not None or op.name() == "pd_op.data"]
+                                   or [None]))
+    if op is None:
+        return
+    op.result(0).set_type(DenseTensorType((7, 7, 7, 7), "int8"))
+    fails(program, "expected")
+
+
+def test_unknown_operation(program, build, x):
+    build.build("pd_op.tanhh", [x], {}, [F23])
+    fails(program, "pd_op.tanhh: operation 'pd_op.tanhh': dialect 'pd_op' has no operation 'tanhh'")
+
+
+def test_number_of_operands(program, build, x):
+    build.build("pd_op.add", [x], {}, [F23])
+    error = fails(program, r"pd_op.add: expected 2 operands \(x, y\), got 1\n  its operands: result 0 of pd_op.data: "
+                           r"tensor<2x3xf32>")
+    assert error.op.name() == "pd_op.add"
+
+
+def test_number_of_results(program, build, x):
+    build.build("pd_op.add", [x, x], {}, [F23, F23])
+    fails(program, r"expected 1 results \(out\), got 2")
+
+
+def test_result_shape(program, build, x):
+    build.build("pd_op.tanh", [x], {}, [DenseTensorType((3, 2), "float32")])
+    fails(program, r"pd_op.tanh: result 0: expected tensor<2x3xf32>, which its shape rule gives .*got tensor<3x2xf32>")
+
+
+def test_result_dtype(program, build, x):
+    build.build("pd_op.cast", [x], {"dtype": np.dtype("int64")}, [F23])
+    fails(program, r"result 0: expected tensor<2x3xi64>.*got tensor<2x3xf32>")
+
+
+def test_what_the_shape_rule_refuses(program, build, x):
+    y = build.data("y", (2, 4), "float32")
+    build.build("pd_op.add", [x, y], {}, [F23])
+    fails(program, r"pd_op.add: add: cannot broadcast shapes \[2, 3\] and \[2, 4\]")
+
+
+def test_vector_results(program, build, x):
+    sections, axis = build.constant((1, 1)), build.constant(0)
+    op = build.build("pd_op.split", [x, sections, axis], {}, [F23])
+    fails(program, r"pd_op.split: result 0: expected a vector of values, got tensor<2x3xf32>")
+    op.result(0).set_type(VectorType((F23,)))
+    fails(program, "pd_op.split: expected 2 results, got 1")
+
+
+def test_a_vector_comes_from_combine(program, build, x):
+    build.build("pd_op.concat", [x, build.constant(0)], {}, [F23])
+    fails(program, "pd_op.concat: .*expected its last tensor operand to be a vector made by builtin.combine")
+
+
+def test_unknown_attribute(program, build, x):
+    build.build("pd_op.tanh", [x], {"axis": 1}, [F23])
+    fails(program, "pd_op.tanh: attribute 'axis': expected one of none, or a common one")
+
+
+def test_an_attribute_that_is_an_operand(program, build, x):
+    out, = build.call(ROWS["scale"], (x,), {"scale": 2.0})
+    out.get_defining_op().set_attr("scale", 2.0)
+    fails(program, r"attribute 'scale': .*\(it is an operand here\)")
+
+
+def test_missing_attribute(program, build, x):
+    build.build("pd_op.cast", [x], {}, [F23])
+    fails(program, "pd_op.cast: expected attribute 'dtype', got none")
+
+
+def test_flags_have_one_entry_per_result(program, build, x):
+    out, = build.call(ROWS["tanh"], (x,), {})
+    out.get_defining_op().set_attr("stop_gradient", (True, True))
+    fails(program, r"attribute 'stop_gradient': expected an array with one entry for each of the 1 results")
+
+
+def test_use_before_definition(program, build, x):
+    out, = build.call(ROWS["tanh"], (x,), {})
+    build.call(ROWS["exp"], (out,), {})
+    out.get_defining_op().move_after(program.global_block().back())
+    fails(program, "pd_op.exp: operand 0: expected a value that is defined before .*of pd_op.tanh.*after its use")
+
+
+def test_a_value_of_another_program(program, build, x):
+    stranger = Builder(Program().global_block()).data("y", (2, 3), "float32")
+    build.call(ROWS["add"], (x, stranger), {})
+    fails(program, "pd_op.add: operand 1: .*nowhere in the program")
+
+
+def test_use_lists(program, build, x):
+    out, = build.call(ROWS["tanh"], (x,), {})
+    del x._uses[out.get_defining_op().operand(0)]
+    fails(program, "pd_op.tanh: operand 0: expected it in the use list of result 0 of pd_op.data")
+    x._uses[out.get_defining_op().operand(0)] = None
+    other = build.data("y", (2, 3), "float32")
+    other._uses[out.get_defining_op().operand(0)] = None
+    fails(program, "use list of result 0 of pd_op.data.*lists operand 0 of pd_op.tanh, which holds another value")
+
+
+def branch(build, results=1):
+    condition = build.full((), True, "bool")
+    op = build.build("pd_op.if", [condition], {}, [F23] * results, 2)
+    return op, [Builder(region.add_block()) for region in op.regions]
+
+
+def test_values_of_one_region_are_not_seen_in_the_other(program, build, x):
+    _, (true, false) = branch(build)
+    inside, = true.call(ROWS["tanh"], (x,), {})
+    true.build("cf.yield", [inside])
+    false.build("cf.yield", [inside])
+    fails(program, r"cf.yield: operand 0: .*result 0 of pd_op.tanh.*in a region that is not around it")
+
+
+def test_values_of_a_region_are_not_seen_after_it(program, build, x):
+    _, (true, false) = branch(build, 0)
+    inside, = true.call(ROWS["tanh"], (x,), {})
+    build.call(ROWS["exp"], (inside,), {})
+    fails(program, "pd_op.exp: operand 0")
+
+
+def test_a_region_sees_what_is_around_it(program, build, x):
+    _, (true, false) = branch(build)
+    for inside in (true, false):
+        inside.build("cf.yield", inside.call(ROWS["tanh"], (x,), {}))
+    verify(program)
+
+
+def test_a_region_ends_with_a_yield(program, build, x):
+    _, (true, false) = branch(build)
+    true.build("cf.yield", [x])
+    fails(program, "pd_op.if: region 1: expected cf.yield at its end, got an empty block")
+    false.call(ROWS["tanh"], (x,), {})
+    fails(program, "pd_op.if: region 1: expected cf.yield at its end, got pd_op.tanh")
+
+
+def test_what_a_region_yields(program, build, x):
+    _, (true, false) = branch(build)
+    true.build("cf.yield", [x])
+    false.build("cf.yield", [])
+    fails(program, r"pd_op.if: what the false region yields: expected \(tensor<2x3xf32>\), got \(\)")
+
+
+def test_a_terminator_stands_at_the_end(program, build, x):
+    _, (true, false) = branch(build, 0)
+    true.build("cf.yield", [])
+    true.call(ROWS["tanh"], (x,), {})
+    fails(program, "cf.yield: expected the end of its block after it, got pd_op.tanh")
+
+
+def test_the_global_block_has_no_terminator(program, build, x):
+    build.build("cf.yield", [x])
+    fails(program, "cf.yield: expected to stand in a region")
+
+
+def test_condition(program, build, x):
+    build.build("pd_op.if", [x], {}, [], 2)
+    for region in program.global_block().back().regions:
+        region.add_block()
+    fails(program, "pd_op.if: operand 0: expected a condition of type tensor<b>, got tensor<2x3xf32>")
+
+
+def test_number_of_regions(program, build, x):
+    build.block.append(Operation("pd_op.if", [build.full((), True, "bool")], {}, [], 1))
+    fails(program, "pd_op.if: expected 2 regions, got 1")
+
+
+@pytest.mark.parametrize("twice, what", [
+    (lambda b, x: b.data("x", (1,), "float32"), "name: expected a name that occurs once, got 'x' again"),
+    (lambda b, x: [b.parameter("w", (1,), "float32") for _ in range(2)], "parameter_name: .*got 'w' again"),
+    (lambda b, x: [b.set_parameter("w", x) for _ in range(2)], "builtin.set_parameter: parameter_name: .*'w' again")])
+def test_names_are_unique(program, build, x, twice, what):
+    twice(build, x)
+    fails(program, what)
+
+
+def test_data_declares_its_type(program, build, x):
+    x.get_defining_op().set_attr("shape", (2, 4))
+    fails(program, r"pd_op.data: result 0: expected the declared shape \[2, 4\] and dtype float32, got tensor<2x3xf32>")
+
+
+def test_combine_and_split(program, build, x):
+    vector = build.combine([x, x])
+    build.build("builtin.split", [vector], {}, [F23])
+    fails(program, r"builtin.split: results: expected \(tensor<2x3xf32>, tensor<2x3xf32>\), got \(tensor<2x3xf32>\)")
+    vector.set_type(VectorType((F23,)))
+    fails(program, r"builtin.combine: results: expected \(vec\[tensor<2x3xf32>,tensor<2x3xf32>\]\)")
+
+
+def stack(build):
+    return build.build("cf.stack_create", (), {}, [StackType(end) for end in StackType.ENDS]).results()
+
+
+def test_one_push_per_stack(program, build, x):
+    _, inlet, _ = stack(build)
+    build.build("cf.tuple_push", [inlet, x])
+    verify(program)
+    build.build("cf.tuple_push", [inlet, x])
+    fails(program, "cf.tuple_push: expected one tuple_push per stack, got 2")
+
+
+def test_what_is_popped_was_pushed(program, build, x):
+    _, inlet, outlet = stack(build)
+    pop = build.build("cf.tuple_pop", [outlet], {}, [F23])
+    fails(program, "cf.tuple_pop: operand 0: .*got one without push")
+    Operation("cf.tuple_push", [inlet, x, x]).move_before(pop)
+    fails(program, r"cf.tuple_pop: results: expected \(tensor<2x3xf32>, tensor<2x3xf32>\), got \(tensor<2x3xf32>\)")
+
+
+def test_the_users_line_is_named(program, build, x):
+    build.build("pd_op.tanh", [x], {"op_callstack": ("model.py:12",)}, [])
+    fails(program, r"pd_op.tanh \(from model.py:12\): expected 1 results")
