@@ -1,0 +1,306 @@
+"""Reading the exact style back.
+
+A recursive-descent reader over the text, without a separate list of tokens: what a word means depends on where it
+stands (`8x16xf32`, `undefined:0`).  Regions are read with a stack of open blocks, so depth of nesting costs no frames.
+Errors name line and column, what was expected and what stands there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from minipd.framework.constraints import Constraint
+from minipd.framework.dim import parse_dim
+from minipd.ir.attributes import KINDS, ArrayAttribute, Attribute, BoolAttribute, StrAttribute
+from minipd.ir.block import Block
+from minipd.ir.operation import Operation
+from minipd.ir.program import Program
+from minipd.ir.types import BY_SPELLING, TYPES, Type
+from minipd.ir.value import Value
+
+__all__ = ["ParseError", "parse"]
+
+DIM = r"\d+|[A-Z][A-Z0-9]*"
+ARITHMETIC = r"(?:\([-+*/0-9A-Z]*\)|[-+*/0-9A-Z])+"
+
+
+class ParseError(ValueError):
+    """The text is no program.  `line` and `column` count from 1."""
+
+    def __init__(self, text: str, pos: int, expected: str, got: str | None = None):
+        self.line = text.count("\n", 0, pos) + 1
+        self.column = pos - text.rfind("\n", 0, pos)
+        rest = text[pos:].split("\n", 1)[0]
+        got = got or (repr(rest[:30] + ("..." if len(rest) > 30 else "")) if rest else
+                      "the end of the line" if pos < len(text) else "the end of the text")
+        super().__init__(f"{self.line}:{self.column}: expected {expected}, got {got}")
+
+
+def parse(text: str) -> Program:
+    """The program that prints as `text` in the exact style.
+
+    >>> from minipd.ir.program import Program
+    >>> parse("{\\n}\\n") == Program()
+    True
+
+    Raises: ParseError with line and column.
+    """
+    return Parser(text).program()
+
+
+class Parser:
+    """The text and how far it has been read.  Types and attributes of other floors read theirs with these methods."""
+
+    def __init__(self, text: str):
+        self.text, self.pos = text, 0
+        self.values: dict[str, Value] = {}
+
+    # ----------------------------------------------------------------------------------------------- characters
+    def error(self, expected: str, got: str | None = None, pos: int | None = None) -> ParseError:
+        return ParseError(self.text, self.pos if pos is None else pos, expected, got)
+
+    def space(self) -> None:
+        match = _SPACE.match(self.text, self.pos)
+        assert match is not None
+        self.pos = match.end()
+
+    def accept(self, literal: str) -> bool:
+        """Read `literal` if it comes next."""
+        self.space()
+        found = self.text.startswith(literal, self.pos)
+        if found:
+            self.pos += len(literal)
+        return found
+
+    def expect(self, literal: str) -> None:
+        if not self.accept(literal):
+            raise self.error(repr(literal))
+
+    def match(self, pattern: str, what: str) -> str:
+        """Read what fits the regular expression `pattern`; `what` says it in words."""
+        self.space()
+        match = re.compile(pattern).match(self.text, self.pos)
+        if match is None:
+            raise self.error(what)
+        self.pos = match.end()
+        return match.group()
+
+    def word(self, what: str, meaning: Callable[[str], Any] = str) -> Any:
+        """Read a word and what `meaning` makes of it; whatever that raises becomes a ParseError."""
+        return self._converted(r"[A-Za-z_][A-Za-z0-9_.]*", what, meaning)
+
+    def _converted(self, pattern: str, what: str, meaning: Callable[[str], Any]) -> Any:
+        self.space()
+        start = self.pos
+        text = self.match(pattern, what)
+        try:
+            return meaning(text)
+        except KeyError:
+            raise self.error(what, repr(text), start) from None
+        except (TypeError, ValueError) as error:
+            raise self.error(what, f"{text!r} ({error})", start) from None
+
+    def until(self, end: str) -> str:
+        """The raw text up to `end`, which is not read."""
+        stop = self.text.find(end, self.pos)
+        if stop < 0:
+            raise self.error(repr(end))
+        text, self.pos = self.text[self.pos:stop], stop
+        return text
+
+    def sequence(self, opening: str, item: Callable[[], Any], closing: str) -> list:
+        """Items between brackets, with commas between them."""
+        self.expect(opening)
+        items = self.items(item, closing)
+        self.expect(closing)
+        return items
+
+    def items(self, item: Callable[[], Any], closing: str) -> list:
+        """Items with commas between them, up to `closing`, which is not read."""
+        found: list = []
+        self.space()
+        while not self.text.startswith(closing, self.pos):
+            if found:
+                self.expect(",")
+            found.append(item())
+            self.space()
+        return found
+
+    # --------------------------------------------------------------------------------------------- literals
+    def string(self) -> str:
+        return self._converted(r'"(?:[^"\\\n]|\\.)*"', "a string in double quotes", json.loads)
+
+    def integer(self) -> int:
+        return int(self.match(r"-?\d+", "an integer"))
+
+    def number(self) -> float:
+        return self._converted(r"[-+0-9.a-z]+", "a number", float)
+
+    def dim(self) -> Any:
+        """An int, or arithmetic on symbolic dimensions."""
+        return self._converted(ARITHMETIC, "a dimension such as 16, S0 or 2*S0+1", parse_dim)
+
+    # ------------------------------------------------------------------------------------- types, attributes
+    def type(self) -> Type:
+        self.space()
+        start = self.pos
+        word = self.match(r"[A-Za-z_][A-Za-z0-9_.]*", "a type such as tensor<2x3xf32>")
+        if word not in TYPES:
+            raise self.error(f"a type, one of {', '.join(TYPES)}", repr(word), start)
+        return TYPES[word].parse(self, word)
+
+    def shape_and_dtype(self) -> tuple[tuple, Any]:
+        """`<8x16xf32`, without the closing bracket; a compound dimension stands in parentheses."""
+        self.expect("<")
+        shape: list = []
+        while True:
+            if self.text.startswith("(", self.pos):
+                start = self.pos
+                text = self.match(r"\((?:[^()]|\([^()]*\))*\)", "a dimension in parentheses")
+                try:
+                    shape.append(parse_dim(text))
+                except ValueError as error:
+                    raise self.error("a dimension", str(error), start) from None
+            elif re.compile(DIM).match(self.text, self.pos):
+                shape.append(parse_dim(self.match(DIM, "a dimension")))
+            else:
+                what = f"a dtype, one of {', '.join(BY_SPELLING)}"
+                return tuple(shape), self._converted(r"[a-z0-9]+", what, BY_SPELLING.__getitem__)
+            self.expect("x")
+
+    def attribute(self) -> Attribute:
+        self.space()
+        here = self.text[self.pos:self.pos + 1]
+        if here == '"':
+            return StrAttribute(self.string())
+        if here == "[":
+            return ArrayAttribute(tuple(self.sequence("[", self.attribute, "]")))
+        start = self.pos
+        kind = self.match("[A-Za-z_][A-Za-z0-9_]*", 'an attribute such as i64(3), true, "text" or [...]')
+        if kind in ("true", "false"):
+            return BoolAttribute(kind == "true")
+        if kind not in KINDS:
+            raise self.error(f"an attribute of one of the kinds {', '.join(KINDS)}", repr(kind), start)
+        self.expect("(")
+        try:
+            found = KINDS[kind].parse(self)
+        except (OverflowError, TypeError, ValueError) as error:
+            if isinstance(error, ParseError):
+                raise
+            raise self.error(f"a value for {kind}", str(error), start) from None
+        self.expect(")")
+        return found
+
+    def attributes(self) -> dict[str, Attribute]:
+        def entry() -> tuple[str, Attribute]:
+            self.space()
+            quoted = self.text.startswith('"', self.pos)
+            name = self.string() if quoted else self.match("[A-Za-z_][A-Za-z0-9_]*", "the name of an attribute")
+            self.expect(":")
+            return name, self.attribute()
+        return dict(self.sequence("{", entry, "}"))
+
+    # -------------------------------------------------------------------------------------------- structure
+    def program(self) -> Program:
+        program = Program()
+        self.expect("{")
+        while self.accept("assume "):
+            program.constraints.add(self.assumption())
+        # open blocks: (block, its operation, how many of the operation's regions are still to come)
+        open_blocks: list[tuple[Block, Operation | None]] = [(program.global_block(), None)]
+        while open_blocks:
+            block, owner = open_blocks[-1]
+            if not self.accept("}"):
+                op, opens = self.operation()
+                block.append(op)
+                if opens:
+                    open_blocks.append((self.region(op), op))
+                continue
+            open_blocks.pop()
+            if owner is not None and self.accept("{"):
+                open_blocks.append((self.region(owner), owner))
+        self.space()
+        if self.pos < len(self.text):
+            raise self.error("the end of the text")
+        return program
+
+    def assumption(self) -> Constraint:
+        left = self.dim()
+        kind = "equal" if self.accept("==") else "divisible"
+        if kind == "divisible":
+            self.expect("%")
+        right = self.dim()
+        if kind == "divisible":
+            self.expect("==")
+            self.expect("0")
+        self.expect(",")
+        what = self.string()
+        self.expect(",")
+        return Constraint(kind, left, right, what, self.string())
+
+    def region(self, owner: Operation) -> Block:
+        """Open the next region of `owner`, after its `{`, and read its arguments."""
+        from minipd.ir.region import Region
+        region = Region(owner)
+        owner.regions.append(region)
+        block = region.add_block()
+        if self.accept("^"):
+            while True:
+                name = self.name()
+                attributes = self.attributes()
+                self.expect(":")
+                arg = block.add_arg(self.type())
+                arg.attributes.update(attributes)
+                self.define(name, arg)
+                if not self.accept(","):
+                    break
+        return block
+
+    def name(self) -> tuple[str, int]:
+        """The name of a value, and where it stands."""
+        self.space()
+        start = self.pos
+        return self.match(r"%[A-Za-z0-9_]+", "a value such as %0"), start
+
+    def use(self) -> Value:
+        name, start = self.name()
+        if name not in self.values:
+            raise self.error("a value that is defined above", name, start)
+        return self.values[name]
+
+    def define(self, name: tuple[str, int], value: Value) -> None:
+        if name[0] in self.values:
+            raise self.error("a name that is not taken yet", name[0], name[1])
+        self.values[name[0]] = value
+
+    def operation(self) -> tuple[Operation, bool]:
+        """One operation up to its types, and whether a region follows."""
+        names = self.sequence("(", self.name, ")")
+        self.expect("=")
+        op_name = self.string()
+        operands = self.sequence("(", self.use, ")")
+        attributes = self.attributes()
+        self.expect(":")
+        self.space()
+        start = self.pos
+        takes = self.sequence("(", self.type, ")")
+        if takes != [v.type() for v in operands]:
+            raise self.error(f"the operands' types ({', '.join(str(v.type()) for v in operands)})",
+                             f"({', '.join(map(str, takes))})", start)
+        self.expect("->")
+        start = self.pos
+        gives: list[Type] = []
+        while len(gives) < len(names):
+            if gives:
+                self.expect(",")
+            gives.append(self.type())
+        op = Operation(op_name, operands, attributes, gives)
+        for name, result in zip(names, op.results(), strict=True):
+            self.define(name, result)
+        return op, self.accept("{")
+
+
+_SPACE = re.compile(r"\s*")
