@@ -76,6 +76,17 @@ class ReduceAs:
         return expand_as(g, x)
 
 
+@op("shape_only", Trait.EXACT)
+class ShapeOnly:
+    """A value of which only the shape may be read (a shape-only operand): it occupies one element of memory."""
+
+    def infer_meta(*, shape, dtype):
+        return Meta(shape, dtype)
+
+    def kernel(xp, *, shape, dtype):
+        return xp.broadcast_to(xp.zeros((), dtype), shape)
+
+
 def _axes_to_sum(shape: tuple, target: tuple) -> tuple[int, ...]:
     lead = len(shape) - len(target)
     return tuple(range(lead)) + tuple(

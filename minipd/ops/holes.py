@@ -22,7 +22,7 @@ class Hole(NamedTuple):
 
 HOLES: list[Hole] = [
     Hole("vjp", "no tensor operand that a gradient could belong to", (
-        "arange", "full", "full_int_array", "full_like", "gaussian", "uniform")),
+        "arange", "full", "full_int_array", "full_like", "gaussian", "shape_only", "uniform")),
     Hole("vjp", "the result is a truth value or an index: the gradient is zero wherever it exists", (
         "argmax", "equal", "greater_equal", "greater_than", "isfinite", "less_equal", "less_than", "logical_and",
         "logical_not", "logical_or", "not_equal")),

@@ -1,0 +1,40 @@
+"""Where Llama's parameters live: the other half of the model, one line per kind of parameter.
+
+Megatron's arrangement (Shoeybi et al. 2019) on a mesh with axes `dp` and `tp`.  Matrices are [in, out].
+
+* q, k, v, gate and up are split by columns over tp: each rank computes some heads, some inner units, from the whole x.
+* o and down are split by rows: each rank has a part of the sum, and one all-reduce per half block adds the parts.
+* The embedding (and the output layer) is split by vocabulary: the loss is computed on shards of the logits.
+* Everything else, and everything over dp, is replicated; dp splits the batch.
+"""
+
+from __future__ import annotations
+
+from minipd.dist.mesh import ProcessMesh
+from minipd.dist.placements import Placement, Replicate, Shard
+
+__all__ = ["batch_placements", "parameter_placements"]
+
+#: the end of a parameter's name -> the dimension that tp splits
+TP_DIM = {
+    "embed_tokens.weight": 0,
+    "q_proj.weight": 1, "k_proj.weight": 1, "v_proj.weight": 1, "o_proj.weight": 0,
+    "gate_proj.weight": 1, "up_proj.weight": 1, "down_proj.weight": 0,
+    "lm_head.weight": 1,
+}
+
+
+def parameter_placements(name: str, mesh: ProcessMesh) -> list[Placement]:
+    """The placements of the parameter called `name`.
+
+    >>> from minipd.dist.mesh import parse_mesh
+    >>> parameter_placements("llama.layers.0.mlp.down_proj.weight", parse_mesh("dp=2,tp=2"))
+    [Replicate(), Shard(dim=0)]
+    """
+    dim = next((d for end, d in TP_DIM.items() if name.endswith(end)), None)
+    return [Shard(dim) if axis == "tp" and dim is not None else Replicate() for axis in mesh.dim_names]
+
+
+def batch_placements(mesh: ProcessMesh) -> list[Placement]:
+    """The placements of ids and labels, [batch, seq]: dp splits the batch."""
+    return [Shard(0) if axis == "dp" else Replicate() for axis in mesh.dim_names]

@@ -1,0 +1,1 @@
+"""Training in parallel: the step as one global program, its engine, and checkpoints."""

@@ -1,0 +1,128 @@
+"""Checkpoints: a folder with one safetensors file per rank and an index, renamed into place when it is complete.
+
+A rank writes what it holds: its shard of every tensor.  The index (`index.json`) says what the shards are of: global
+shape, dtype and placements per tensor, the mesh, and whatever the trainer adds (step, configuration, random state).  A
+folder under its final name is therefore always whole; an interrupted save leaves only a `.tmp` folder behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from minipd.dist.sharding import sharding_text
+from minipd.framework import dtype as dtypes
+from minipd.framework.errors import InputError
+from minipd.framework.tensor import Tensor
+
+__all__ = ["load_checkpoint", "read_index", "save_checkpoint"]
+
+FORMAT = 1
+
+
+def local_array(t: Tensor) -> np.ndarray:
+    """What this rank holds of a tensor."""
+    p = t.payload
+    return p if isinstance(p, np.ndarray) else p.local
+
+
+def _describe(t: Tensor) -> dict[str, Any]:
+    p = t.payload
+    placed = not isinstance(p, np.ndarray)
+    return {"shape": list(p.shape), "dtype": dtypes.of(p.dtype).name,
+            "sharding": sharding_text(p.shape, p.dtype, p.mesh, p.placements) if placed else ""}
+
+
+def _file(rank: int) -> str:
+    return f"rank_{rank:05d}.safetensors"
+
+
+def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], extra: Mapping[str, Any], comm: Any = None) -> Path:
+    """Write a checkpoint; every rank calls this, and when it returns on any of them the folder is complete.
+
+    folder: the final name, which must not exist.  extra: JSON values for the index.
+    Raises: InputError on every rank if the folder exists already.
+    """
+    rank, size = (0, 1) if comm is None else (comm.rank, comm.size)
+    temporary = folder.with_name(folder.name + ".tmp")
+    taken = folder.exists()
+    if comm is not None:
+        taken = any(comm.all_gather_object(taken))
+    if taken:
+        raise InputError("a folder that does not exist for the checkpoint", str(folder), "choose another name")
+    if rank == 0:
+        shutil.rmtree(temporary, ignore_errors=True)        # left behind by an interrupted save
+        temporary.mkdir(parents=True)
+    if comm is not None:
+        comm.barrier()
+    save_file({name: np.ascontiguousarray(local_array(t)) for name, t in tensors.items()}, temporary / _file(rank))
+    if comm is not None:
+        comm.barrier()                                      # the index is written when every shard is
+    if rank == 0:
+        index = {"format": FORMAT, "ranks": size, "tensors": {n: _describe(t) for n, t in tensors.items()}, **extra}
+        (temporary / "index.json").write_text(json.dumps(index, indent=1), encoding="utf-8")
+        os.replace(temporary, folder)
+    if comm is not None:
+        comm.barrier()
+    return folder
+
+
+def read_index(folder: Path) -> dict[str, Any]:
+    """The index of a checkpoint.
+
+    Raises: InputError if there is none, or it is not readable.
+    """
+    try:
+        index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError("a checkpoint, a folder with index.json", str(folder), "give the folder of a checkpoint") from None
+    except ValueError as e:
+        raise InputError("a readable index.json", f"{folder / 'index.json'} ({e})", "use another checkpoint") from None
+    if index.get("format") != FORMAT:
+        raise InputError(f"a checkpoint of format {FORMAT}", f"format {index.get('format')} in {folder}",
+                         "use the version of minipd that wrote it")
+    return index
+
+
+def load_checkpoint(folder: Path, tensors: Mapping[str, Tensor], comm: Any = None) -> dict[str, Any]:
+    """Fill `tensors` with what a checkpoint holds; nothing is touched unless everything fits.  Returns the index.
+
+    Raises: InputError if the checkpoint is of another model, of another mesh, or damaged.
+    """
+    rank, size = (0, 1) if comm is None else (comm.rank, comm.size)
+    index = read_index(folder)
+    if index["ranks"] != size:
+        raise InputError(f"a checkpoint of {size} rank(s)", f"one of {index['ranks']} in {folder}",
+                         f"resume on {index['ranks']} rank(s), with the mesh it was written on")
+    expected = {n: _describe(t) for n, t in tensors.items()}
+    found = index["tensors"]
+    if found != expected:
+        raise InputError(f"a checkpoint of this model: {len(expected)} tensors", _difference(expected, found, folder),
+                         "resume with the configuration that the checkpoint was written with")
+    try:
+        arrays = load_file(folder / _file(rank))
+    except (FileNotFoundError, SafetensorError) as e:
+        raise InputError("a complete checkpoint", f"{folder / _file(rank)} ({e})", "use another checkpoint") from None
+    for name, t in tensors.items():
+        local_array(t)[...] = arrays[name]
+    return index
+
+
+def _difference(expected: Mapping[str, Any], found: Mapping[str, Any], folder: Path) -> str:
+    missing, extra = sorted(expected.keys() - found.keys()), sorted(found.keys() - expected.keys())
+    if missing or extra:
+        return (f"{len(found)} in {folder}" + (f", without {missing[0]}" if missing else "")
+                + (f", with {extra[0]}" if extra else ""))
+    name = next(n for n in expected if expected[n] != found[n])
+
+    def text(d: Mapping[str, Any]) -> str:
+        return d["sharding"] or f"{d['dtype']}{d['shape']}"
+    return f"{name}: expected {text(expected[name])}, found {text(found[name])} in {folder}"
