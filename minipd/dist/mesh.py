@@ -1,0 +1,179 @@
+"""The process mesh: ranks arranged in a grid whose axes have names.
+
+A placement says what *one axis* of the mesh does to a tensor, so the mesh is all that separates "data parallel 2 x
+tensor parallel 2" from "tensor parallel 4".  Ranks are numbered row-major: the last axis is the innermost, its
+neighbours have consecutive ranks.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["ProcessMesh", "parse_mesh"]
+
+
+class ProcessMesh:
+    """A grid of ranks (Paddle: `paddle.distributed.ProcessMesh`).
+
+    Args:
+        mesh: nested list or integer array of ranks; its shape is the mesh's shape.
+        dim_names: one name per axis; `d0`, `d1`, ... if not given.
+        shape, process_ids: the same as `mesh`, flat (Paddle keeps them for compatibility).
+
+    Raises: ValueError if ranks are not different whole numbers >= 0, or names do not fit the axes.
+
+    Two meshes are equal if they arrange the same ranks in the same shape; names do not matter (as in Paddle).
+
+    >>> mesh = ProcessMesh([[0, 1, 2], [3, 4, 5]], dim_names=["dp", "tp"])
+    >>> mesh.shape, mesh.dim_names, mesh.get_dim_size("tp"), mesh.coordinate(5), mesh.group(4, 1)
+    ([2, 3], ['dp', 'tp'], 3, (1, 2), (3, 4, 5))
+    """
+
+    def __init__(self, mesh: Any = None, dim_names: list[str] | None = None, shape: Sequence[int] | None = None,
+                 process_ids: Iterable[int] | None = None):
+        if mesh is None:
+            if shape is None or process_ids is None:
+                raise ValueError("ProcessMesh: expected mesh=[[0, 1], [2, 3]], or both shape and process_ids")
+            mesh = np.array(list(process_ids)).reshape(tuple(shape))
+        if not isinstance(mesh, list | np.ndarray):
+            raise ValueError("ProcessMesh: expected a list or an array of ranks such as [[0, 1], [2, 3]], "
+                             f"got {mesh!r}")
+        grid = np.array(mesh)
+        if grid.dtype.kind not in "iu" or grid.size == 0 or grid.min() < 0 or len(set(grid.flat)) != grid.size:
+            raise ValueError(f"ProcessMesh: expected different ranks >= 0 in a full grid, got {mesh!r}")
+        if dim_names is None:
+            dim_names = [f"d{i}" for i in range(grid.ndim)]
+        if not isinstance(dim_names, list) or len(dim_names) != grid.ndim or len(set(dim_names)) != grid.ndim:
+            raise ValueError(f"ProcessMesh: expected a list of {grid.ndim} different names for the axes of a mesh "
+                             f"{'x'.join(map(str, grid.shape))}, got {dim_names!r}")
+        self._grid = grid.astype(np.int64)
+        self._grid.flags.writeable = False
+        #: the axes' sizes and names as tuples (`shape` and `dim_names` are fresh lists, as in Paddle)
+        self.sizes: tuple[int, ...] = grid.shape
+        self.names: tuple[str, ...] = tuple(dim_names)
+        self._ids: tuple[int, ...] = tuple(self._grid.ravel().tolist())
+        self._coordinates = dict(zip(self._ids, np.ndindex(self.sizes), strict=True))
+        self._hash = hash((self.sizes, self._ids))
+
+    # ------------------------------------------------------------------------------------------- Paddle's names
+    @property
+    def mesh(self) -> np.ndarray:
+        """The ranks as an (unwritable) array of the mesh's shape."""
+        return self._grid
+
+    @property
+    def shape(self) -> list[int]:
+        return list(self.sizes)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def size(self) -> int:
+        """How many ranks there are."""
+        return len(self._ids)
+
+    @property
+    def dim_names(self) -> list[str]:
+        return list(self.names)
+
+    @property
+    def process_ids(self) -> list[int]:
+        """The ranks, row-major."""
+        return list(self._ids)
+
+    def contains(self, process_id: int) -> bool:
+        return process_id in self._coordinates
+
+    def empty(self) -> bool:
+        return False
+
+    def get_dim_size(self, dim: str | int | None) -> int:
+        """The size of an axis, given by name or number; 1 for None."""
+        return 1 if dim is None else self.sizes[self.axis(dim)]
+
+    dim_size = get_dim_size
+
+    def get_rank_by_dim_and_process_id(self, dim: str | int | None, process_id: int) -> int:
+        """The rank's coordinate along an axis: 0 for None, -1 if the rank is not in the mesh."""
+        if process_id not in self._coordinates:
+            return -1
+        return 0 if dim is None else self._coordinates[process_id][self.axis(dim)]
+
+    def get_mesh_with_dim(self, dim_name: str, index: Any = None) -> ProcessMesh:
+        """The mesh with axis `dim_name` moved to the front; with `index`, what is left at that place of it.
+
+        >>> mesh = ProcessMesh([[0, 1, 2], [3, 4, 5]], dim_names=["dp", "tp"])
+        >>> mesh.get_mesh_with_dim("tp"), mesh.get_mesh_with_dim("tp", 1)
+        (shape [3, 2], process_ids [0, 3, 1, 4, 2, 5], dim_names ['tp', 'dp'], shape [2], process_ids [1, 4], \
+dim_names ['dp'])
+        """
+        axis = self.axis(dim_name)
+        moved = np.moveaxis(self._grid, axis, 0)
+        rest = [name for name in self.names if name != dim_name]
+        if index is None:
+            return ProcessMesh(moved, [dim_name, *rest])
+        return ProcessMesh(moved[index], rest) if rest else ProcessMesh([int(moved[index])], [dim_name])
+
+    def __getitem__(self, index: Any) -> ProcessMesh:
+        """The sub-mesh that numpy's indexing with slices and ints gives."""
+        parts = index if isinstance(index, tuple) else (index,)
+        kept = [name for name, part in zip(self.names, parts, strict=False) if isinstance(part, slice)]
+        picked = self._grid[index]
+        kept += self.names[len(parts):]
+        return ProcessMesh(picked, kept) if picked.shape else ProcessMesh([int(picked)])
+
+    # ------------------------------------------------------------------------------------- what the library asks
+    def axis(self, dim: str | int) -> int:
+        """The number of an axis given by name or number.  ValueError if there is none."""
+        if isinstance(dim, str) and dim in self.names:
+            return self.names.index(dim)
+        if not isinstance(dim, str) and -self.ndim <= dim < self.ndim:
+            return dim % self.ndim
+        raise ValueError(f"expected an axis of the mesh {self.text()}, got {dim!r}")
+
+    def coordinate(self, rank: int) -> tuple[int, ...]:
+        """Where a rank stands, one number per axis.  ValueError if it is not in the mesh."""
+        if rank not in self._coordinates:
+            raise ValueError(f"expected a rank of the mesh {self.text()}, which has {self.process_ids}; "
+                             f"got rank {rank}")
+        return self._coordinates[rank]
+
+    def group(self, rank: int, axis: int) -> tuple[int, ...]:
+        """The ranks that differ from `rank` only along `axis`, in order: who talks when that axis communicates."""
+        at = self.coordinate(rank)
+        return tuple(self._grid[at[:axis] + (slice(None),) + at[axis + 1:]].tolist())
+
+    def text(self) -> str:
+        """`dp=2,tp=3`: what `parse_mesh` reads."""
+        return ",".join(f"{name}={size}" for name, size in zip(self.names, self.sizes, strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or isinstance(other, ProcessMesh) and (self.sizes, self._ids) == (other.sizes, other._ids)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"shape {self.shape}, process_ids {self.process_ids}, dim_names {self.dim_names}"
+
+
+def parse_mesh(text: str) -> ProcessMesh:
+    """The mesh that a command line describes: axes outermost first, ranks numbered from 0.
+
+    Raises: ValueError if the text is no list of name=size.
+
+    >>> parse_mesh("dp=2,tp=2")
+    shape [2, 2], process_ids [0, 1, 2, 3], dim_names ['dp', 'tp']
+    """
+    parts = [re.fullmatch(r"\s*([A-Za-z]\w*)\s*=\s*([1-9]\d*)\s*", part) for part in text.split(",")]
+    if not all(parts):
+        raise ValueError(f"mesh: expected axes with their sizes such as dp=2,tp=2, got {text!r}")
+    names, sizes = [p[1] for p in parts if p], [int(p[2]) for p in parts if p]
+    return ProcessMesh(np.arange(math.prod(sizes)).reshape(sizes), names)
