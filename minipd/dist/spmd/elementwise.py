@@ -1,0 +1,95 @@
+"""Rules of operators that work element by element: math, logic, activation, `where`, `cast`, `add_n`, `dropout`.
+
+A Partial(sum) passes where that is free: x + y of two Partials, and a product or quotient with a scalar.  A product of
+tensors resolves first: it would be right to pass (x * y is linear in x), but a Partial that travels on is reduced
+later, larger and often twice; measured on a Llama, passing everywhere costs 84 all-reduces a step instead of 37.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minipd.dist.sharding import local_window
+from minipd.dist.spmd.notation import Notation, letters, pointwise, shape_of
+from minipd.dist.spmd.table import spmd
+
+__all__: list[str] = []
+
+
+@spmd("pow", "maximum", "minimum",
+      "equal", "not_equal", "less_than", "less_equal", "greater_than", "greater_equal", "logical_and", "logical_or",
+      "swiglu")
+def binary(x: Any, y: Any) -> Notation:
+    return pointwise(x, y)
+
+
+@spmd("exp", "log", "sqrt", "rsqrt", "square", "abs", "tanh", "sin", "cos", "logical_not", "isfinite",
+      "relu", "sigmoid", "silu")
+def unary(x: Any) -> Notation:
+    return pointwise(x)
+
+
+@spmd("where")
+def where(condition: Any, x: Any, y: Any) -> Notation:
+    return pointwise(condition, x, y)
+
+
+@spmd("assign")
+def assign(x: Any) -> Notation:
+    return pointwise(x, linear=((0,),), carries="any")
+
+
+@spmd("cast")
+def cast(x: Any, *, dtype: Any) -> Notation:
+    """Between float types, and from integers to wider ones, a cast of parts sums to the cast of the sum (up to
+    rounding);
+    from float to integer it does not: int(0.5) + int(0.5) is 0."""
+    source, target = np.dtype(x.dtype), np.dtype(dtype)
+    floats = _is_float(source) and _is_float(target)
+    widens = source.kind in "iu" and (_is_float(target) or target.kind == "i" and target.itemsize >= source.itemsize)
+    return pointwise(x, linear=((0,),) if floats or widens else ())
+
+
+def _is_float(dtype: np.dtype) -> bool:
+    return dtype.kind == "f" or dtype.name == "bfloat16"
+
+
+@spmd("add", "subtract")
+def add(x: Any, y: Any) -> Notation:
+    return pointwise(x, y, linear=((0, 1),))
+
+
+@spmd("multiply")
+def multiply(x: Any, y: Any) -> Notation:
+    return pointwise(x, y, linear=tuple((i,) for i, other in enumerate((y, x)) if shape_of(other) == ()))
+
+
+@spmd("divide")
+def divide(x: Any, y: Any) -> Notation:
+    return pointwise(x, y, linear=((0,),) if shape_of(y) == () else ())
+
+
+@spmd("scale")
+def scale(x: Any, *, scale: Any, bias: float = 0.0, bias_after_scale: bool = True) -> Notation:
+    return pointwise(x, linear=((0,),) if bias == 0 else ())
+
+
+@spmd("add_n")
+def add_n(*xs: Any) -> Notation:
+    """A sum of gradients, some of them Partial: the replicated ones are kept on one rank, so that the whole sum is
+    Partial and one all-reduce serves all."""
+    return pointwise(*xs, linear=(tuple(range(len(xs))),), fill=True)
+
+
+@spmd("dropout")
+def dropout(x: Any, key: Any, *, p: float, mode: str, window: Any = None) -> Notation:
+    """The mask depends on the seed and the *global* index of an element, so each rank draws its window of it."""
+    word = letters(len(x.shape))
+
+    def local(attrs: dict, inputs: tuple, outputs: tuple, mesh: Any, rank: int) -> dict:
+        shape, offsets = local_window(x.shape, mesh, outputs[0], rank)
+        return attrs if shape == tuple(x.shape) else {**attrs, "window": (tuple(x.shape), offsets)}
+
+    return Notation((word, "k"), (word,), whole="k", local=local)

@@ -1,0 +1,31 @@
+"""Rules of `reshard` and `match`, which are the identity on the global value: all they do is ask for placements.
+
+The interpreter brings the operand there and runs an identity, as for any other operator.
+"""
+
+from __future__ import annotations
+
+from minipd.dist.placements import Partial, Replicate, check_placements
+from minipd.dist.spmd.table import Call, Inferred, spmd_placed
+
+__all__: list[str] = []
+
+
+@spmd_placed("reshard")
+def reshard(call: Call) -> Inferred:
+    """Attributes: mesh, placements."""
+    mesh = call.attrs["mesh"]
+    if mesh != call.mesh:
+        raise NotImplementedError(f"reshard: expected the mesh of the tensor, {call.mesh!r}, got {mesh!r}; "
+                                  "moving a tensor between meshes is not supported")
+    target = check_placements(call.attrs["placements"], mesh, len(call.metas[0].shape), "reshard")
+    return Inferred((target,), (target,))
+
+
+@spmd_placed("match")
+def match(call: Call) -> Inferred:
+    """A gradient x takes the placements of its primal `like`, Partial read as Replicate: a gradient whose parts had
+    to be added up again at every use would be reduced again at every use."""
+    like = call.placements[1]
+    target = tuple(Replicate() if isinstance(p, Partial) else p for p in like)
+    return Inferred((target, like), (target,))

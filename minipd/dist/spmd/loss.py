@@ -1,0 +1,45 @@
+"""Rules of softmax and cross entropy.
+
+Over a split class dimension they decompose: the maximum and the sum of exponentials become one all-reduce each, of a
+size without the classes, and the logits are never gathered.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minipd.dist.sharding import local_window
+from minipd.dist.spmd.notation import Notation, letters, replace
+from minipd.dist.spmd.table import spmd
+
+__all__: list[str] = []
+
+
+@spmd("softmax")
+def softmax(x: Any, *, axis: int = -1) -> Notation:
+    word = letters(len(x.shape))
+    return Notation((word,), (word,), decompose=word[axis])
+
+
+@spmd("cross_entropy_with_softmax")
+def cross_entropy_with_softmax(logits: Any, label: Any, *, ignore_index: int = -100, axis: int = -1) -> Notation:
+    """(softmax, loss) of logits [..., V] and label [..., 1]."""
+    logit_word, label_word = _class_words(logits, axis)
+    return Notation((logit_word, label_word), (logit_word, label_word), decompose="v")
+
+
+@spmd("cross_entropy_with_softmax_grad")
+def cross_entropy_with_softmax_grad(label: Any, softmax: Any, loss_grad: Any, *, ignore_index: int = -100,
+                                    axis: int = -1, start: Any = 0) -> Notation:
+    """softmax minus one-hot label: over split classes every rank has its own columns, which `start` tells it."""
+    softmax_word, label_word = _class_words(softmax, axis)
+
+    def local(attrs: dict, inputs: tuple, outputs: tuple, mesh: Any, rank: int) -> dict:
+        return {**attrs, "start": local_window(softmax.shape, mesh, outputs[0], rank)[1][axis]}
+
+    return Notation((label_word, softmax_word, label_word), (softmax_word,), local=local)
+
+
+def _class_words(logits: Any, axis: int) -> tuple[str, str]:
+    word, axis = letters(len(logits.shape)), axis % len(logits.shape)
+    return replace(word, axis, "v"), replace(word, axis, "1")

@@ -1,0 +1,79 @@
+"""Rules of reductions: sum, mean, max, min, argmax, reduce_as.
+
+Split over a reduced dimension, every rank reduces its own part and the result is Partial of the same kind.  Not so the
+mean: with 5 rows over 2 ranks the mean of two means is wrong, so it decomposes into a sum and a division by the global
+count.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minipd.dist.sharding import chunk_sizes
+from minipd.dist.spmd.notation import Notation, is_one, letters
+from minipd.dist.spmd.table import spmd
+from minipd.framework.dim import DimExpr
+
+__all__: list[str] = []
+
+
+def _over(x: Any, axis: tuple[int, ...], keepdim: bool) -> tuple[str, str, str]:
+    """(letters of x, letters of the result, the letters reduced)."""
+    word = letters(len(x.shape))
+    out = "".join("1" if i in axis else letter for i, letter in enumerate(word) if keepdim or i not in axis)
+    return word, out, "".join(word[i] for i in axis)
+
+
+@spmd("sum")
+def reduce_sum(x: Any, *, axis: tuple[int, ...], keepdim: bool = False) -> Notation:
+    word, out, gone = _over(x, axis, keepdim)
+    return Notation((word,), (out,), reduce=dict.fromkeys(gone, "sum"), linear=((0,),))
+
+
+@spmd("mean")
+def reduce_mean(x: Any, *, axis: tuple[int, ...], keepdim: bool = False) -> Notation:
+    word, out, gone = _over(x, axis, keepdim)
+    return Notation((word,), (out,), decompose=gone, linear=((0,),))
+
+
+def _extremum(x: Any, axis: tuple[int, ...], keepdim: bool, op: str) -> Notation:
+    """A rank with an empty chunk has no maximum, so a dimension of 5 over 4 ranks (2, 2, 1, 0) is gathered instead."""
+    word, out, gone = _over(x, axis, keepdim)
+
+    def splits(letter: str, ways: tuple[int, ...]) -> bool:
+        return letter not in gone or _none_empty(x.shape[word.index(letter)], ways)
+
+    return Notation((word,), (out,), reduce=dict.fromkeys(gone, op), splits=splits)
+
+
+def _none_empty(n: Any, ways: tuple[int, ...]) -> bool:
+    if not ways or isinstance(n, DimExpr):      # a symbolic dimension splits evenly
+        return isinstance(n, DimExpr) or n > 0
+    return all(_none_empty(m, ways[1:]) for m in chunk_sizes(n, ways[0]))
+
+
+@spmd("max")
+def reduce_max(x: Any, *, axis: tuple[int, ...], keepdim: bool = False) -> Notation:
+    return _extremum(x, axis, keepdim, "max")
+
+
+@spmd("min")
+def reduce_min(x: Any, *, axis: tuple[int, ...], keepdim: bool = False) -> Notation:
+    return _extremum(x, axis, keepdim, "min")
+
+
+@spmd("argmax")
+def argmax(x: Any, *, axis: int, keepdim: bool = False, dtype: Any = None) -> Notation:
+    word, out, gone = _over(x, (axis,), keepdim)
+    return Notation((word,), (out,), whole=gone)
+
+
+@spmd("reduce_as")
+def reduce_as(x: Any, target: Any) -> Notation:
+    """The sum of x over what broadcasting added to `target`'s shape."""
+    word = letters(len(x.shape))
+    kept = word[len(word) - len(target.shape):]
+    out = "".join("1" if is_one(d) and not is_one(n) else letter
+                  for letter, d, n in zip(kept, target.shape, x.shape[len(word) - len(kept):], strict=True))
+    return Notation((word, out), (out,), reduce={letter: "sum" for letter in word if letter not in out},
+                    linear=((0,),), shape_only=(1,))

@@ -1,0 +1,95 @@
+"""The column "spmd" of the operator table.
+
+    @spmd("matmul")                                          a rule in notation: (*metas, **attrs) -> Notation
+    def matmul(x, y, *, transpose_x=False, transpose_y=False): ...
+
+    @spmd_placed("reshard")                                  a rule that needs the placements themselves
+    def reshard(call: Call) -> Inferred: ...
+
+A rule's signature is the row's schema.  Rules are entered here when their file is imported, and become the rows'
+columns when the package is (`attach`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from minipd.dist.mesh import ProcessMesh
+from minipd.dist.spmd.notation import Local, Placements
+from minipd.framework.row import ROWS, add_column
+
+__all__: list[str] = []
+
+
+class Inferred(NamedTuple):
+    """Which placements a call's operands must have and its results get.
+
+    inputs, outputs: one tuple of placements per operand and per result.
+    local: rewrites the attributes for one rank, `local(attrs, inputs, outputs, mesh, rank) -> attrs`; None: none
+    changes. """
+
+    inputs: tuple[Placements, ...]
+    outputs: tuple[Placements, ...]
+    local: Local | None = None
+
+    def attributes(self, attrs: dict, mesh: ProcessMesh, rank: int) -> dict:
+        """The attributes with which `rank` runs the operator on its shards."""
+        return attrs if self.local is None else self.local(attrs, self.inputs, self.outputs, mesh, rank)
+
+
+class Decompose:
+    """The answer "run this operator's decomposition instead": its parts are placed one by one."""
+
+    def __repr__(self) -> str:
+        return "DECOMPOSE"
+
+
+DECOMPOSE = Decompose()
+
+
+class Call(NamedTuple):
+    """What a placed rule sees: one call, and the placements its caller would like for the result (None: none)."""
+
+    metas: tuple[Any, ...]
+    placements: tuple[Placements, ...]
+    attrs: Mapping[str, Any]
+    mesh: ProcessMesh
+    wanted: Placements | None
+
+
+class Rule(NamedTuple):
+    """One entry of the column.  placed: `function` takes a `Call` and answers `Inferred`, else metas -> `Notation`."""
+
+    function: Callable
+    placed: bool
+
+
+RULES: dict[str, Rule] = {}
+
+
+def spmd(*names: str) -> Callable[[Callable], Callable]:
+    """Enters a rule in notation for the rows `names`."""
+    return _enter(names, placed=False)
+
+
+def spmd_placed(*names: str) -> Callable[[Callable], Callable]:
+    """Enters a rule that answers from the placements directly."""
+    return _enter(names, placed=True)
+
+
+def _enter(names: tuple[str, ...], placed: bool) -> Callable[[Callable], Callable]:
+    def register(function: Callable) -> Callable:
+        for name in names:
+            if name in RULES:
+                raise ValueError(f"row {name!r} has an SPMD rule already, in {RULES[name].function.__module__}")
+            RULES[name] = Rule(function, placed)
+        return function
+    return register
+
+
+def attach() -> None:
+    """Makes every rule the "spmd" column of its row."""
+    for name, rule in RULES.items():
+        if name in ROWS:
+            add_column(name, "spmd", rule)
