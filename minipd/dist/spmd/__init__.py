@@ -17,6 +17,7 @@
 ((Shard(dim=0), Partial(reduce_type=SUM)),)
 """
 
+from minipd.dist import rows  # noqa: F401  (so that they are there to get their column)
 from minipd.dist.spmd import (  # noqa: F401  (their rules enter the table when they are imported)
     creation,
     elementwise,

@@ -31,13 +31,13 @@ def _wanted(call: Call, ndim: int, what: str) -> Placements:
     return wanted
 
 
-@spmd_placed("full")
+@spmd_placed("full", "shape_only")
 def full(call: Call) -> Inferred:
     """shape is the one attribute that is local."""
     def local(attrs: dict, inputs: tuple, outputs: tuple, mesh: Any, rank: int) -> dict:
         return {**attrs, "shape": local_window(attrs["shape"], mesh, outputs[0], rank)[0]}
 
-    return Inferred((), (_wanted(call, len(call.attrs["shape"]), "full"),), local)
+    return Inferred((), (_wanted(call, len(call.attrs["shape"]), "new tensor"),), local)
 
 
 @spmd_placed("uniform", "gaussian")
@@ -49,7 +49,7 @@ def random(call: Call) -> Inferred:
         return attrs if whole else {**attrs, "shape": shape, "window": (tuple(attrs["shape"]), offsets)}
 
     replicated = (Replicate(),) * call.mesh.ndim
-    return Inferred((replicated,), (_wanted(call, len(call.attrs["shape"]), "random tensor"),), local)
+    return Inferred((replicated,), (_wanted(call, len(call.attrs["shape"]), "new tensor"),), local)
 
 
 @spmd_placed("arange", "full_int_array")

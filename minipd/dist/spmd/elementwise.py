@@ -77,14 +77,14 @@ def scale(x: Any, *, scale: Any, bias: float = 0.0, bias_after_scale: bool = Tru
 
 
 @spmd("add_n")
-def add_n(*xs: Any) -> Notation:
+def add_n(*inputs: Any) -> Notation:
     """A sum of gradients, some of them Partial: the replicated ones are kept on one rank, so that the whole sum is
     Partial and one all-reduce serves all."""
-    return pointwise(*xs, linear=(tuple(range(len(xs))),), fill=True)
+    return pointwise(*inputs, linear=(tuple(range(len(inputs))),), fill=True)
 
 
 @spmd("dropout")
-def dropout(x: Any, key: Any, *, p: float, mode: str, window: Any = None) -> Notation:
+def dropout(x: Any, key: Any, *, p: float, mode: str = "upscale_in_train", window: Any = None) -> Notation:
     """The mask depends on the seed and the *global* index of an element, so each rank draws its window of it."""
     word = letters(len(x.shape))
 

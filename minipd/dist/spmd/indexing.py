@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from minipd.dist.sharding import local_window
-from minipd.dist.spmd.notation import Local, Notation, broadcast, letters, replace
+from minipd.dist.spmd.notation import Local, Notation, letters, replace
 from minipd.dist.spmd.table import spmd
+from minipd.framework.dim import same
 
 __all__: list[str] = []
 
@@ -31,31 +32,31 @@ def embedding(x: Any, weight: Any, *, start: Any = 0) -> Notation:
 
 
 @spmd("embedding_grad")
-def embedding_grad(ids: Any, g: Any, like: Any, *, start: Any = 0) -> Notation:
-    word = letters(len(ids.shape))
+def embedding_grad(x: Any, g: Any, like: Any, *, start: Any = 0) -> Notation:
+    word = letters(len(x.shape))
     return Notation((word, word + "w", "vw"), ("vw",), reduce=dict.fromkeys(word, "sum"), shape_only=(2,),
                     local=_start_of(like.shape, 0))
 
 
 @spmd("take_along_axis")
 def take_along_axis(x: Any, indices: Any, *, axis: int, start: Any = 0) -> Notation:
-    """Apart from `axis`, where x has "v" and the indices have "i", the two broadcast."""
-    table, at, out = _along(x.shape, indices.shape, axis)
-    return Notation((table, at), (out,), reduce={"v": "sum"}, local=_start_of(x.shape, axis, operand=0))
+    """Along `axis`, x has "v" and the indices, with the result, have "i"."""
+    table, at, whole = _along(x.shape, indices.shape, axis)
+    return Notation((table, at), (at,), reduce={"v": "sum"}, whole=whole, local=_start_of(x.shape, axis, operand=0))
 
 
 @spmd("take_along_axis_grad")
 def take_along_axis_grad(g: Any, indices: Any, like: Any, *, axis: int, start: Any = 0) -> Notation:
-    """Index positions, and dimensions over which the table was broadcast, are summed."""
-    table, at, out = _along(like.shape, indices.shape, axis)
-    return Notation((out, at, table), (table,), reduce={letter: "sum" for letter in out if letter not in table},
-                    shape_only=(2,), local=_start_of(like.shape, axis))
+    table, at, whole = _along(like.shape, indices.shape, axis)
+    return Notation((at, at, table), (table,), reduce={"i": "sum"}, whole=whole, shape_only=(2,),
+                    local=_start_of(like.shape, axis))
 
 
 def _along(table: tuple, indices: tuple, axis: int) -> tuple[str, str, str]:
-    (table_word, at), out = broadcast(_without(table, axis), _without(indices, axis))
-    return replace(table_word, axis, "v"), replace(at, axis, "i"), replace(out, axis, "i")
-
-
-def _without(shape: tuple, axis: int) -> tuple:
-    return (*shape[:axis], 1, *shape[axis + 1:])
+    """(letters of the table, of the indices, whole letters): dimensions of different sizes do not split alike."""
+    table_word = at = replace(letters(len(table)), axis, "i")
+    for d, (n, m) in enumerate(zip(table, indices, strict=True)):
+        if d != axis and not same(n, m):
+            table_word = replace(table_word, d, table_word[d].upper())
+    different = "".join(a + b for a, b in zip(table_word, at, strict=True) if a != b)
+    return replace(table_word, axis, "v"), at, different

@@ -16,13 +16,13 @@ __all__: list[str] = []
 
 
 @spmd("softmax")
-def softmax(x: Any, *, axis: int = -1) -> Notation:
+def softmax(x: Any, *, axis: int) -> Notation:
     word = letters(len(x.shape))
     return Notation((word,), (word,), decompose=word[axis])
 
 
 @spmd("cross_entropy_with_softmax")
-def cross_entropy_with_softmax(logits: Any, label: Any, *, ignore_index: int = -100, axis: int = -1) -> Notation:
+def cross_entropy_with_softmax(logits: Any, label: Any, *, ignore_index: int = -100, axis: int) -> Notation:
     """(softmax, loss) of logits [..., V] and label [..., 1]."""
     logit_word, label_word = _class_words(logits, axis)
     return Notation((logit_word, label_word), (logit_word, label_word), decompose="v")
@@ -30,7 +30,7 @@ def cross_entropy_with_softmax(logits: Any, label: Any, *, ignore_index: int = -
 
 @spmd("cross_entropy_with_softmax_grad")
 def cross_entropy_with_softmax_grad(label: Any, softmax: Any, loss_grad: Any, *, ignore_index: int = -100,
-                                    axis: int = -1, start: Any = 0) -> Notation:
+                                    axis: int, start: Any = 0) -> Notation:
     """softmax minus one-hot label: over split classes every rank has its own columns, which `start` tells it."""
     softmax_word, label_word = _class_words(softmax, axis)
 
@@ -41,5 +41,5 @@ def cross_entropy_with_softmax_grad(label: Any, softmax: Any, loss_grad: Any, *,
 
 
 def _class_words(logits: Any, axis: int) -> tuple[str, str]:
-    word, axis = letters(len(logits.shape)), axis % len(logits.shape)
+    word = letters(len(logits.shape))
     return replace(word, axis, "v"), replace(word, axis, "1")

@@ -12,6 +12,7 @@ from typing import Any
 from minipd.dist.sharding import chunk_sizes
 from minipd.dist.spmd.notation import Notation, is_one, letters
 from minipd.dist.spmd.table import spmd
+from minipd.framework import dtype as dtypes
 from minipd.framework.dim import DimExpr
 
 __all__: list[str] = []
@@ -63,7 +64,8 @@ def reduce_min(x: Any, *, axis: tuple[int, ...], keepdim: bool = False) -> Notat
 
 
 @spmd("argmax")
-def argmax(x: Any, *, axis: int, keepdim: bool = False, dtype: Any = None) -> Notation:
+def argmax(x: Any, *, axis: int, keepdim: bool = False,
+           dtype: Any = dtypes.int64.np) -> Notation:
     word, out, gone = _over(x, (axis,), keepdim)
     return Notation((word,), (out,), whole=gone)
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.spmd.notation import Local, Placements
-from minipd.framework.row import ROWS, add_column
+from minipd.framework.row import add_column
 
 __all__: list[str] = []
 
@@ -91,5 +91,4 @@ def _enter(names: tuple[str, ...], placed: bool) -> Callable[[Callable], Callabl
 def attach() -> None:
     """Makes every rule the "spmd" column of its row."""
     for name, rule in RULES.items():
-        if name in ROWS:
-            add_column(name, "spmd", rule)
+        add_column(name, "spmd", rule)
