@@ -49,6 +49,8 @@ class _Step:
 
 def _run_step(s: _Step, local: Any) -> Any:
     src, dst = s.src, s.dst
+    if len(s.group) == 1:
+        return local                                    # on an axis of one rank all placements say the same
     if isinstance(src, Partial):
         return _resolve(s, local, src, dst)
     if isinstance(src, Shard) and isinstance(dst, Replicate):

@@ -1,0 +1,48 @@
+"""Completion: give every value of a global program its placements.
+
+The program is evaluated under the dist interpreter over metas: the rules that place an eager call place an operation of
+a program, and nothing is computed or communicated.  The program itself does not change, only the types of its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from minipd.dist.dialect import DistTensorType
+from minipd.dist.interpreter import Dist
+from minipd.dist.mesh import ProcessMesh
+from minipd.dist.placements import Placement, Replicate
+from minipd.dist.sharding import local_window
+from minipd.dist.value import DistValue
+from minipd.framework.context import MetaOnly, using
+from minipd.framework.meta import Meta
+from minipd.framework.rank import current
+from minipd.ir.evaluate import evaluate
+from minipd.ir.operation import Operation
+from minipd.ir.program import Program
+
+__all__ = ["complete"]
+
+Marks = Callable[[Operation], tuple[Placement, ...]]
+
+
+def complete(program: Program, mesh: ProcessMesh, marks: Marks) -> Program:
+    """Annotate a global program in place and return it.
+
+    marks(op): the placements of what an input (`pd_op.data`) or parameter (`builtin.parameter`) reads.  Other values get
+    theirs from the SPMD rules.
+    """
+    with using(ground=MetaOnly(), middle=Dist(mesh.process_ids[0]), grad=False):
+        env = evaluate(program, current().run, lambda op: read_meta(op, mesh, marks(op)), lambda op, payload: None)
+    for value, payload in env.items():
+        placements = payload.placements if type(payload) is DistValue else (Replicate(),) * mesh.ndim
+        value.set_type(DistTensorType(value.shape, value.dtype, mesh, placements))
+    return program
+
+
+def read_meta(op: Operation, mesh: ProcessMesh, placements: tuple[Placement, ...]) -> DistValue:
+    """The payload of an input, shapes only, as the first rank of the mesh sees it."""
+    value: Any = op.result(0)
+    shape, _ = local_window(value.shape, mesh, placements, mesh.process_ids[0])
+    return DistValue(Meta(shape, value.dtype), value.shape, value.dtype, mesh, placements)

@@ -1,0 +1,135 @@
+"""What distribution adds to programs: the type of a distributed value, and attributes for meshes and placements.
+
+A global program's values have their *global* shape.  Completion gives each the type
+
+    pd_dist.tensor<16x128x64xf32, mesh([2, 2], [0, 1, 2, 3], "dp", "tp"), S(0), R>
+
+The operations of dialect `dist_op` are rows (`reshard`, `match`); see `rows.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from minipd.dist.mesh import ProcessMesh
+from minipd.dist.placements import Partial, Placement, Replicate, Shard
+from minipd.ir.attributes import Attribute, attribute_kind
+from minipd.ir.dialect import Dialect, register_dialect
+from minipd.ir.types import TensorType, type_keyword
+
+__all__ = ["DistTensorType"]
+
+register_dialect(Dialect("dist_op"))
+
+
+def placement_text(p: Placement) -> str:
+    """`R`, `S(0)`, `P` or `P(max)`."""
+    if isinstance(p, Shard):
+        return f"S({p.dim})"
+    if isinstance(p, Partial):
+        return "P" if p.op == "sum" else f"P({p.op})"
+    return "R"
+
+
+def parse_placement(parser: Any) -> Placement:
+    """Read what `placement_text` wrote."""
+    kind = parser.word("a placement: R, S(dim), P or P(kind)", {"R": "R", "S": "S", "P": "P"}.__getitem__)
+    if kind == "R":
+        return Replicate()
+    if kind == "P" and not parser.accept("("):
+        return Partial()
+    if kind == "S":
+        parser.expect("(")
+        placement: Placement = Shard(parser.integer())
+    else:
+        placement = Partial(parser.word("a kind of reduction", str))
+    parser.expect(")")
+    return placement
+
+
+def mesh_text(mesh: ProcessMesh) -> str:
+    """`[2, 2], [0, 1, 2, 3], "dp", "tp"`."""
+    return ", ".join([str(mesh.shape), str(mesh.process_ids), *map(json.dumps, mesh.dim_names)])
+
+
+def parse_mesh_text(parser: Any) -> ProcessMesh:
+    """Read what `mesh_text` wrote."""
+    shape = parser.sequence("[", parser.integer, "]")
+    parser.expect(",")
+    ids = parser.sequence("[", parser.integer, "]")
+    names = []
+    while parser.accept(","):
+        parser.space()
+        names.append(parser.string())
+    return ProcessMesh(shape=shape, process_ids=ids, dim_names=names)
+
+
+@attribute_kind("placement", Placement, Shard, Replicate, Partial)
+class PlacementAttribute(Attribute):
+    """What one mesh axis holds."""
+
+    __slots__ = ()
+
+    def literal(self) -> str:
+        return placement_text(self.value)
+
+    def paddle(self) -> str:
+        return str(self.value)
+
+    @classmethod
+    def parse(cls, parser: Any) -> Attribute:
+        return cls(parse_placement(parser))
+
+
+@attribute_kind("mesh", ProcessMesh)
+class MeshAttribute(Attribute):
+    """A grid of ranks."""
+
+    __slots__ = ()
+
+    def literal(self) -> str:
+        return mesh_text(self.value)
+
+    @classmethod
+    def parse(cls, parser: Any) -> Attribute:
+        return cls(parse_mesh_text(parser))
+
+
+@type_keyword("pd_dist.tensor")
+class DistTensorType(TensorType):
+    """A tensor type with the mesh and the placements that completion found.
+
+    >>> import numpy as np
+    >>> from minipd.dist.mesh import parse_mesh
+    >>> DistTensorType((4, 8), np.dtype("float32"), parse_mesh("dp=2,tp=2"), (Shard(0), Partial()))
+    pd_dist.tensor<4x8xf32, mesh([2, 2], [0, 1, 2, 3], "dp", "tp"), S(0), P>
+    """
+
+    __slots__ = ("mesh", "placements")
+
+    def __init__(self, shape: tuple, dtype: Any, mesh: ProcessMesh, placements: tuple[Placement, ...]):
+        super().__init__(shape, dtype)
+        self.mesh, self.placements = mesh, tuple(placements)
+
+    @property
+    def fields(self) -> tuple:
+        return *super().fields, self.mesh, self.mesh.names, self.placements
+
+    def text(self, exact: bool) -> str:
+        placed = ", ".join(map(placement_text, self.placements))
+        return f"pd_dist.tensor<{self.body(exact)}, mesh({mesh_text(self.mesh)}), {placed}>"
+
+    @classmethod
+    def parse(cls, parser: Any, word: str) -> DistTensorType:
+        shape, dtype = parser.shape_and_dtype()
+        parser.expect(",")
+        parser.word("mesh", {"mesh": None}.__getitem__)
+        parser.expect("(")
+        mesh = parse_mesh_text(parser)
+        parser.expect(")")
+        placements = []
+        while parser.accept(","):
+            placements.append(parse_placement(parser))
+        parser.expect(">")
+        return cls(shape, dtype, mesh, tuple(placements))

@@ -1,0 +1,59 @@
+"""Evaluating a program with any interpreter.
+
+`evaluate(program, run, inputs)` walks the operations of a global block once and gives each call of a row to
+`run(row, payloads, attrs)`, the protocol that all interpreters below the tape share.  With kernels, this is the
+definition of what a program means; under the dist interpreter over metas it is completion, over a trace partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from minipd.ir.operation import Operation, user_error
+from minipd.ir.program import Program
+from minipd.ir.schema import op_attrs, result_values, tensor_operands
+from minipd.ir.traits import IrTrait
+from minipd.ir.value import Value
+
+__all__ = ["evaluate"]
+
+#: operations that only bundle values; calls of rows look through them
+BUNDLES = ("builtin.combine", "builtin.split")
+
+
+def evaluate(program: Program, run: Callable, read: Callable[[Operation], Any],
+             write: Callable[[Operation, Any], None]) -> dict[Value, Any]:
+    """Give every operation of the global block a meaning; returns the payload of every value.
+
+    read(op): the payload of an input (`pd_op.data`) or of program state (`builtin.parameter`).
+    write(op, payload): takes what `builtin.set_parameter` or `builtin.shadow_output` is given.
+    Raises: NotImplementedError for operations with regions, and for others that are no call of a row.
+    """
+    env: dict[Value, Any] = {}
+    for op in program.global_block():
+        name = op.name()
+        if name in BUNDLES or IrTrait.CONSTANT in op.info.traits and _is_attribute(op):
+            continue
+        if name in ("pd_op.data", "builtin.parameter"):
+            env[op.result(0)] = read(op)
+        elif name in ("builtin.set_parameter", "builtin.shadow_output"):
+            write(op, env[op.operand_source(0)])
+        elif op.row is not None:
+            assign(env, result_values(op), run(op.row, [env[v] for v in tensor_operands(op)], op_attrs(op)))
+        else:
+            raise NotImplementedError(user_error(op, "expected a call of an operator: this interpreter does not enter "
+                                                     f"regions, so it has no meaning for {name}"))
+    return env
+
+
+def assign(env: dict[Value, Any], values: Iterable[Value], out: Any) -> None:
+    """Bind the results of a call."""
+    env.update(zip(values, out if isinstance(out, tuple) else (out,), strict=False))
+
+
+def _is_attribute(op: Operation) -> bool:
+    """Whether a constant stands only where calls of rows have attributes."""
+    result = op.result(0)
+    return all(use.owner().row is not None and use.index() >= use.owner().num_operands() - len(use.owner().row.mutable)
+               for use in result.uses)
