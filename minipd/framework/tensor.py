@@ -192,8 +192,9 @@ def shared(t: Tensor) -> Storage:
 class Parameter(Tensor):
     """A tensor that an optimizer updates: a leaf that wants a gradient, with a unique name (Paddle's EagerParamBase).
 
-    trainable: the opposite of `stop_gradient`.  initialize: fills the payload of a parameter that was made lazily
-    (`None` once filled): called with a `window` (global shape, offsets) by a rank that needs a shard only.
+    trainable: the opposite of `stop_gradient`.  initialize: how a parameter that was made lazily gets its values, None
+    once it has them (and for all others).  `initialize()` fills it; a rank that needs a shard only says
+    `initialize(window=(global shape, offsets, local shape))` and finds that part in the payload.
     """
 
     stop_gradient = False

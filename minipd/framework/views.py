@@ -30,7 +30,7 @@ def share_view(base: Any, view: Tensor, row: Any, attrs: dict) -> None:
     if type(base.payload) is np.ndarray:
         view.storage = s = shared(base)
         view.seen = s.version
-    elif type(base.payload) is not Meta:
+    elif not isinstance(base.payload, Meta):
         view.view_of = (base, row, attrs)
         if base.views is None:
             base.views = []
@@ -82,7 +82,7 @@ def rebind(x: Tensor, out: Tensor, what: str) -> None:
     if base is not None and base[1].put_back is None:
         raise RuntimeError(f"{what} on a view made by {base[1].name}: several of its elements are one element of the "
                            "base; write a copy (x.clone()) instead")
-    if not getattr(x.payload, "traced", True) and (base or x.views):
+    if not getattr(x.payload, "traced", True) and (base or live_views(x)):
         raise RuntimeError(f"{what} on {x.name}, a distributed tensor with views: the views would keep the old "
                            "values; use the operation that returns a new tensor")
     _take(x, out)
@@ -104,11 +104,27 @@ def _overwrite(x: Tensor, out: Tensor, what: str) -> None:
     if not out.stop_gradient:
         s.tracked = s.version
     x.seen = s.version
-    x.node, x.index, x.stop_gradient = out.node, out.index, out.stop_gradient
+    _take_history(x, out)
 
 
 def _take(x: Tensor, out: Tensor) -> None:
-    x.payload, x.node, x.index, x.stop_gradient = out.payload, out.node, out.index, out.stop_gradient
+    x.payload = out.payload
+    _take_history(x, out)
+
+
+def _take_history(x: Tensor, out: Tensor) -> None:
+    """x has the history of what was written into it.  A leaf that wants a gradient, a parameter say, still wants it
+    after new values without history."""
+    if out.node is None and not x.stop_gradient and x.is_leaf:
+        return
+    x.node, x.index, x.stop_gradient = out.node, out.index, out.stop_gradient
+
+
+def live_views(base: Tensor) -> list[Tensor]:
+    """The views of `base` that somebody still holds; the others are forgotten."""
+    alive = [v for v in (ref() for ref in base.views or ()) if v is not None and v.view_of[0] is base]
+    base.views = [weakref.ref(v) for v in alive] or None
+    return alive
 
 
 def _retake(base: Tensor) -> None:
@@ -116,9 +132,7 @@ def _retake(base: Tensor) -> None:
     todo = [base]
     while todo:
         b = todo.pop()
-        alive = [v for v in (ref() for ref in b.views or ()) if v is not None and v.view_of[0] is b]
-        b.views = [weakref.ref(v) for v in alive] or None
-        for v in alive:
+        for v in live_views(b):
             _, row, attrs = v.view_of
             fresh = dispatch(row, (b,), attrs)
             b.views.remove(b.views[-1])                 # the entry that this call made for `fresh`

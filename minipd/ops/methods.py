@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from minipd.framework.meta import Unfilled
+from minipd.framework.row import ROWS
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import rebind, write
 from minipd.ops import (
@@ -79,14 +81,21 @@ def fill_(self: Tensor, value: Any) -> Tensor:
 
 
 def set_value(self: Tensor, value: Any) -> None:
-    """The values of another tensor or array, in place; shape and dtype stay.
+    """The values of another tensor or array, in place; shape, dtype and placements stay.
 
+    A parameter that was made lazily is filled by it.
     Raises: ValueError if the shape differs.
     """
     new = value if isinstance(value, Tensor) else creation.to_tensor(value, dtype=self.dtype)
     if tuple(new.payload.shape) != tuple(self.payload.shape):
         raise ValueError(f"set_value of {self.name}: expected shape {list(self.shape)}, got {list(new.shape)}")
-    rebind(self, cast(new.detach(), self.dtype), "set_value")
+    new = cast(new.detach(), self.dtype)
+    if isinstance(self.payload, Unfilled):
+        self.payload, self.initialize = creation.clone(new).payload, None
+        return
+    if hasattr(self.payload, "placements"):
+        new = ROWS["match"](creation.clone(new), self)
+    rebind(self, new, "set_value")
 
 
 def _inplace(row: Any) -> Any:
