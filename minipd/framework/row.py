@@ -117,9 +117,13 @@ class Row:
         self.kernel_out: Callable | None = out
         #: dtype code of the key operand -> the function that computes
         self.kernels: list[Any] = [kernel] * dtypes.N_CODES
+        #: the same for the function that writes into given buffers
+        self.kernel_outs: list[Any] = [self.kernel_out] * dtypes.N_CODES
         if kernel is not None and not self.comm and Trait.EXACT not in self.traits:
             for t in (dtypes.float16, dtypes.bfloat16):
-                self.kernels[t.code] = functools.partial(_in_float32, kernel, t.np)
+                self.kernels[t.code] = functools.partial(_in_float32, kernel, t.np, self.shape_only)
+                if self.kernel_out is not None:
+                    self.kernel_outs[t.code] = functools.partial(_into, self.kernels[t.code])
 
     # ----------------------------------------------------------------------------------------------- gradients
     def _gradient_rules(self, d: dict) -> tuple[VjpCall, ...]:
@@ -158,6 +162,11 @@ class Row:
             found = self._calls[need] = tuple(c for c in self._grads if c.target is None or need >> c.target & 1)
         return found
 
+    def kernel_out_for(self, payloads: Any) -> Callable | None:
+        """The `kernel_out` for operands of these dtypes, as `kernels` has the kernel; None for rows that allocate."""
+        arrays = [p for p in (*payloads[self.key:], *payloads) if isinstance(p, np.ndarray)]
+        return self.kernel_outs[dtypes.CODE_OF_NUM[arrays[0].dtype.num]] if arrays else self.kernel_out
+
     # ------------------------------------------------------------------------------------------------ calling
     def attr(self, attrs: dict, name: str) -> Any:
         """An attribute's value in a call, the schema's default where the call gives none."""
@@ -175,13 +184,23 @@ def _ufunc_out(function: Callable, out: Any, *xs: Any) -> None:
     function(*xs, out=out)
 
 
-def _in_float32(kernel: Callable, dtype: np.dtype, *xs: Any, **attrs: Any) -> Any:
+def _in_float32(kernel: Callable, dtype: np.dtype, shape_only: tuple, *xs: Any, **attrs: Any) -> Any:
     """Low-precision arrays are a storage format: compute in float32, round once (decision 11)."""
-    wide = kernel(*[x.astype(np.float32) if getattr(x, "dtype", None) == dtype else x for x in xs], **attrs)
+    wide = kernel(*[x.astype(np.float32) if getattr(x, "dtype", None) == dtype and i not in shape_only else x
+                    for i, x in enumerate(xs)], **attrs)
     if type(wide) is tuple:
         return tuple(w.astype(dtype) if w.dtype == np.float32 else w for w in wide)
     wide = np.asarray(wide)
     return wide.astype(dtype) if wide.dtype == np.float32 else wide
+
+
+def _into(kernel: Callable, out: Any, *xs: Any, **attrs: Any) -> None:
+    """`kernel_out` by way of `kernel`: low precision needs a float32 temporary anyhow."""
+    result = kernel(*xs, **attrs)
+    if type(result) is not tuple:
+        out, result = (out,), (result,)
+    for buffer, values in zip(out, result, strict=True):
+        buffer[...] = values
 
 
 def op(name: str, *traits: Trait, dialect: str = "pd_op") -> Callable[[Any], Row]:

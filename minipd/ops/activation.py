@@ -10,7 +10,7 @@ from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
 from minipd.ops.math import unary
 from minipd.ops.reduce import Sum
-from minipd.ops.shapes import elementwise, normalize_axis, require_floating
+from minipd.ops.shapes import elementwise, normalize_axis, require_floating, shapes_agree
 
 __all__ = ["relu", "sigmoid", "silu", "softmax", "swiglu"]
 
@@ -88,7 +88,7 @@ class Swiglu:
 
     def infer_meta(x, y):
         require_floating("swiglu", x)
-        if x.shape != y.shape:
+        if not shapes_agree(y.shape, x.shape, "swiglu"):
             raise ValueError(f"swiglu: expected x and y of one shape, got {list(x.shape)} and {list(y.shape)}")
         return elementwise("swiglu", x, y)
 

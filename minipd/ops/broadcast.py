@@ -20,8 +20,9 @@ __all__ = ["broadcast_to", "expand", "expand_as", "reduce_as"]
 
 
 def _check_expands(what: str, shape: tuple, target: tuple) -> None:
-    got = broadcast_shapes(what, shape, target)
-    if got != tuple(target):
+    broadcast_shapes(what, shape, target)
+    lead = len(target) - len(shape)
+    if lead < 0 or any(same(t, 1) and not same(d, 1) for d, t in zip(shape, target[lead:], strict=True)):
         raise ValueError(f"{what}: shape {list(shape)} does not stretch to {list(target)}; sizes must be equal or 1")
 
 

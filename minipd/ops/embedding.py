@@ -132,7 +132,7 @@ class TakeAlongAxisGrad:
             rows, owned = local_rows(xp, indices, like.shape[axis], start)
             where = list(xp.indices(rows.shape, sparse=True))
             where[axis] = rows
-            xp.add.at(out, tuple(where), g * owned.astype(g.dtype))
+            xp.add.at(out, tuple(where), xp.where(owned, g, g.dtype.type(0)))
         return out
 
     def vjp_g(gg, indices, axis):

@@ -11,7 +11,7 @@ from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
 from minipd.ops.embedding import TakeAlongAxis, local_rows
 from minipd.ops.reduce import Sum
-from minipd.ops.shapes import normalize_axis, require_floating
+from minipd.ops.shapes import normalize_axis, require_floating, shapes_agree
 
 __all__ = ["cross_entropy_with_softmax"]
 
@@ -28,7 +28,7 @@ class CrossEntropyWithSoftmax:
     def infer_meta(logits, label, *, ignore_index=-100, axis):
         require_floating("cross_entropy_with_softmax", logits)
         want = (*logits.shape[:axis], 1, *logits.shape[axis + 1:])
-        if label.dtype not in dtypes.INTS or tuple(label.shape) != want:
+        if label.dtype not in dtypes.INTS or not shapes_agree(tuple(label.shape), want, "labels of the cross entropy"):
             raise ValueError(f"cross_entropy_with_softmax: expected int labels of shape {list(want)} for logits "
                              f"{describe(logits)}, got {describe(label)}")
         return Meta(logits.shape, logits.dtype), Meta(label.shape, logits.dtype)

@@ -16,7 +16,7 @@ from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import as_operand, reduce_to
 from minipd.ops.creation import Full, full_like, shape_tuple, zeros_like
 from minipd.ops.math import promoted
-from minipd.ops.shapes import normalize_axes, normalize_axis
+from minipd.ops.shapes import agree, normalize_axes, normalize_axis
 
 __all__ = ["concat", "flatten", "reshape", "slice", "split", "squeeze", "strided_slice", "stack", "t", "transpose",
            "tril", "triu", "unsqueeze"]
@@ -30,7 +30,7 @@ class Reshape:
     mutable = ("shape",)
 
     def infer_meta(x, *, shape):
-        if not same(prod(shape), prod(x.shape)):
+        if not agree(prod(shape), prod(x.shape), "reshape: the number of elements"):
             raise ValueError(f"reshape: expected a shape of {prod(x.shape)} elements for {describe(x)}, got "
                              f"{list(shape)} of {prod(shape)}")
         return Meta(shape, x.dtype)
@@ -184,7 +184,8 @@ class SetValue:
         shape = value.shape if hasattr(value, "shape") else ()
         lead = len(shape) - len(part)
         if any(not same(d, 1) for d in shape[:max(lead, 0)]) or any(
-                not same(v, 1) and not same(v, p) for v, p in zip(reversed(shape), reversed(part), strict=False)):
+                not same(v, 1) and not agree(v, p, "set_value: the sizes of value and part")
+                for v, p in zip(reversed(shape), reversed(part), strict=False)):
             raise ValueError(f"set_value: expected a value that broadcasts to the part written, of shape {list(part)}, "
                              f"got shape {list(shape)}")
         return Meta(x.shape, x.dtype)
@@ -225,7 +226,8 @@ class Concat:
         first = xs[0]
         for x in xs[1:]:
             if len(x.shape) != len(first.shape) or any(
-                    i != axis and not same(a, b) for i, (a, b) in enumerate(zip(x.shape, first.shape, strict=True))):
+                    i != axis and not agree(a, b, f"concat: dimension {i}")
+                    for i, (a, b) in enumerate(zip(x.shape, first.shape, strict=True))):
                 raise ValueError(f"concat: expected shapes that agree but for axis {axis}, got "
                                  f"{' and '.join(map(describe, xs))}")
         total = first.shape[axis]

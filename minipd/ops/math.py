@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import reduce_to
 from minipd.ops.cast import cast
 from minipd.ops.creation import full_like
-from minipd.ops.shapes import broadcast_shapes, elementwise, require_floating, shape_of
+from minipd.ops.shapes import broadcast_shapes, elementwise, require_floating, shape_of, shapes_agree
 
 __all__ = ["abs", "add", "add_n", "cos", "divide", "exp", "log", "maximum", "minimum", "multiply", "neg",
            "pow", "rsqrt", "scale", "sin", "sqrt", "square", "subtract", "tanh", "where"]
@@ -76,6 +77,7 @@ class Divide:
     """out = x / y, broadcast; true division, floating operands."""
 
     def infer_meta(x, y):
+        require_floating("divide", x if hasattr(x, "dtype") else y)
         return elementwise("divide", x, y)
 
     kernel = ufunc("true_divide")
@@ -96,12 +98,15 @@ class Pow:
 
     kernel = ufunc("power")
 
-    def vjp_x(g, x, y):
-        return reduce_to(g * y * x ** (y - 1.0), x)
+    def vjp_x(g, x, y):                 # y x^(y-1), which is 0 for y = 0 whatever x is: 0 * 0^-1 must not come to NaN
+        if isinstance(y, Tensor):
+            return reduce_to(g * y * x ** where(y == 0.0, 1.0, y - 1.0), x)
+        return g * 0.0 if y == 0 else g * y * x ** (y - 1.0)
 
-    def vjp_y(g, x, y, out):            # log of what the power was taken of; 0 ** y has a flat tail, not a NaN
-        safe = where(x > 0.0, x, full_like(out, 1.0))
-        return reduce_to(g * out * log(safe), y)
+    def vjp_y(g, x, y, out):            # ln x out; 0 ** y is flat in y, and so, for want of a real slope, is (-1) ** y
+        if isinstance(x, Tensor):
+            return reduce_to(g * out * log(where(x > 0.0, x, 1.0)), y)
+        return g * out * math.log(x) if x > 0 else g * 0.0
 
 
 @op("maximum", Trait.ELEMENTWISE, Trait.COMMUTATIVE)
@@ -147,6 +152,10 @@ class Where:
         return Meta(broadcast_shapes("where", condition.shape, meta.shape), meta.dtype)
 
     def kernel(xp, condition, x, y):
+        if not hasattr(y, "dtype"):             # a number takes the tensor's dtype; numpy would not, for bfloat16
+            y = x.dtype.type(y)
+        elif not hasattr(x, "dtype"):
+            x = y.dtype.type(x)
         return xp.where(condition, x, y)
 
     def kernel_out(xp, out, condition, x, y):
@@ -167,7 +176,7 @@ class AddN:
     def infer_meta(*inputs):
         first = inputs[0]
         for x in inputs[1:]:
-            if x.shape != first.shape:
+            if not shapes_agree(x.shape, first.shape, "add_n"):
                 raise ValueError(f"add_n: expected tensors of one shape, got {[list(shape_of(x)) for x in inputs]}")
         return Meta(first.shape, first.dtype)
 
@@ -197,13 +206,14 @@ class Scale:
         return Meta(x.shape, x.dtype)
 
     def kernel(xp, x, *, scale, bias=0.0, bias_after_scale=True):
+        scale = _number(x.dtype, scale)
         if bias == 0.0:
-            return x * x.dtype.type(scale)
-        scale, bias = x.dtype.type(scale), x.dtype.type(bias)
+            return x * scale
+        bias = _number(x.dtype, bias)
         return x * scale + bias if bias_after_scale else (x + bias) * scale
 
     def kernel_out(xp, out, x, *, scale, bias=0.0, bias_after_scale=True):
-        scale, bias = x.dtype.type(scale), x.dtype.type(bias)
+        scale, bias = _number(x.dtype, scale), _number(x.dtype, bias)
         if bias_after_scale:
             xp.multiply(x, scale, out=out)
             if bias != 0.0:
@@ -214,6 +224,11 @@ class Scale:
 
     def vjp_x(g, scale):
         return Scale(g, scale=scale)
+
+
+def _number(dtype: np.dtype, value: Any) -> Any:
+    """A Python number in a tensor's dtype.  Ints wrap around, so that -1 negates an unsigned tensor too."""
+    return dtype.type(value) if dtype.kind not in "iu" else np.asarray(value).astype(dtype)[()]
 
 
 @op("exp", Trait.ELEMENTWISE)
@@ -427,6 +442,9 @@ def scale(x: Tensor, scale: Any = 1.0, bias: float = 0.0, bias_after_scale: bool
     if act is not None:
         raise ValueError(f"scale: act={act!r} is not supported; apply the activation to the result")
     scale = scale.item() if isinstance(scale, Tensor) else scale
+    if x.payload.dtype not in dtypes.FLOATS and (scale != int(scale) or bias != int(bias)):
+        raise TypeError(f"scale: expected whole numbers for a tensor of {x.dtype.name}, got scale={scale}, "
+                        f"bias={bias}; cast the tensor first, x.astype('float32')")
     return Scale(x, scale=scale, bias=bias, bias_after_scale=bias_after_scale)
 
 

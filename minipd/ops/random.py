@@ -43,7 +43,7 @@ class Gaussian:
         return philox.normal(key, shape, mean, std, dtype, window)
 
 
-@op("dropout", Trait.RANDOM, Trait.EXACT)
+@op("dropout", Trait.RANDOM)
 class Dropout:
     """x with each element zeroed with probability p; "upscale_in_train" divides what stays by 1 - p.
 

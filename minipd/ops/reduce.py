@@ -73,10 +73,13 @@ class Mean:
 
 
 def count(x: Any, axis: tuple) -> Any:
-    """How many (global) elements a reduction folds into one: a float, or a 0-D tensor where dimensions are symbolic."""
+    """How many (global) elements a reduction folds into one: a float, or a 0-D tensor where dimensions are symbolic.
+
+    Of none there is nothing to divide the gradient among, and 1 serves as well as 0, without 0 / 0.
+    """
     n = prod(x.shape[a] for a in axis)
     if not is_symbolic(n):
-        return float(n)
+        return float(n) or 1.0
     return Full(shape=(), value=n, dtype=x.dtype)
 
 

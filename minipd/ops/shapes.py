@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minipd.framework import dtype as dtypes
-from minipd.framework.dim import same
+from minipd.framework.dim import is_symbolic, require_equal, same
 from minipd.framework.meta import Meta, describe
 
 __all__: list[str] = []
@@ -17,6 +17,25 @@ __all__: list[str] = []
 def shape_of(x: Any) -> tuple:
     """The shape of an operand; a Python number has none."""
     return x.shape if hasattr(x, "shape") else ()
+
+
+def agree(got: Any, expected: Any, what: str) -> bool:
+    """Whether two dimensions are equal.  Ints are compared; of symbols it is recorded as an assumption of the trace.
+
+    Raises: ValueError for symbols that can never be equal, or outside of a trace.
+    """
+    if same(got, expected):
+        return True
+    if is_symbolic(got) or is_symbolic(expected):
+        require_equal(got, expected, what)
+        return True
+    return False
+
+
+def shapes_agree(got: tuple, expected: tuple, what: str) -> bool:
+    """`agree` for whole shapes."""
+    return got == expected or len(got) == len(expected) and all(
+        [agree(g, e, f"{what}: dimension {i}") for i, (g, e) in enumerate(zip(got, expected, strict=True))])
 
 
 def broadcast_shapes(what: str, *shapes: tuple) -> tuple:
@@ -40,7 +59,9 @@ def broadcast_shapes(what: str, *shapes: tuple) -> tuple:
                 continue
             if same(d, 1):
                 d = s[k]
-            elif not same(d, s[k]):
+            elif agree(s[k], d, f"{what}: dimension {i - n}"):
+                d = s[k] if is_symbolic(d) else d
+            else:
                 raise ValueError(f"{what}: cannot broadcast shapes {' and '.join(str(list(s)) for s in shapes)}: "
                                  f"dimension {i - n} is {d} in one and {s[k]} in another; sizes must be equal or 1")
         out.append(d)

@@ -61,7 +61,7 @@ def _adamw_into(xp: Any, outs: Any, param: Any, grad: Any, moment1: Any, moment2
     """`outs` may be param, moment1 and moment2 themselves."""
     p, m, v = outs
     t, lr = float(step), float(learning_rate)
-    scratch = grad * grad
+    scratch = xp.asarray(grad * grad)
     xp.multiply(moment2, beta2, out=v)
     scratch *= 1 - beta2
     v += scratch
