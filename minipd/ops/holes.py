@@ -29,6 +29,7 @@ HOLES: list[Hole] = [
     Hole("vjp", "a step of an optimizer ends what is differentiated", ("adamw", "sgd")),
     Hole("kernel_out", "a view shares its operand's memory: there is nothing to write", (Trait.VIEW,)),
     Hole("kernel_out", "a few integers, computed once when a program is loaded", ("full_int_array",)),
+    Hole("kernel_out", "one element of memory, whatever its shape", ("shape_only",)),
     Hole("kernel_out", "allocates: the random generator returns an array of its own", (
         "dropout", "gaussian", "uniform")),
     Hole("kernel_out", "allocates: numpy gathers and scatters along an axis through arrays of its own", (
