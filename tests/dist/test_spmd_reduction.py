@@ -74,12 +74,19 @@ def test_reduce_as_and_expand_as_are_inverse_shapes(mesh):
 
 def test_a_shape_only_operand_decides_only_if_nobody_else_does():
     mesh = parse_mesh("x=2")
-    x, like = np.zeros((4, 1)), np.zeros((4, 6))
-    assert infer(Named("expand_as"), (x, like), ((R,), (Shard(0),)), {}, mesh).outputs == ((Shard(0),),)
-    assert infer(Named("expand_as"), (x, like), ((R,), (Shard(1),)), {}, mesh).outputs == ((Shard(1),),)
-    assert infer(Named("expand_as"), (x, like), ((Shard(0),), (Shard(1),)), {}, mesh).outputs == ((Shard(0),),)
-    assert infer(Named("expand_as"), (x, like), ((P,), (Shard(1),)), {}, mesh).outputs == ((P,),)
-    assert infer(Named("expand_as"), (x, like), ((R,), (P,)), {}, mesh).outputs == ((R,),)
+    x, like = np.zeros((4, 6)), np.zeros(6)
+    assert infer(Named("reduce_as"), (x, like), ((R,), (Shard(0),)), {}, mesh).outputs == ((Shard(0),),)
+    assert infer(Named("reduce_as"), (x, like), ((Shard(0),), (Shard(0),)), {}, mesh).outputs == ((P,),)
+    assert infer(Named("reduce_as"), (x, like), ((P,), (Shard(0),)), {}, mesh).outputs == ((P,),)
+    got = infer(Named("reduce_as"), (x, like), ((R,), (P,)), {}, mesh)
+    assert got.inputs == ((R,), (P,)) and got.outputs == ((R,),)
+
+
+def test_what_is_expanded_comes_to_the_target():
+    mesh, x, like = parse_mesh("x=2"), np.zeros((4, 1)), np.zeros((4, 6))
+    for placed, target, result in ((R, Shard(0), Shard(0)), (R, Shard(1), Shard(1)), (Shard(0), Shard(1), Shard(1)),
+                                   (Shard(0), R, R), (P, R, P), (P, Shard(0), Shard(0)), (R, P, R)):
+        assert infer(Named("expand_as"), (x, like), ((placed,), (target,)), {}, mesh).outputs == ((result,),)
 
 
 def test_d1_the_mean_over_uneven_shards_decomposes():

@@ -7,7 +7,9 @@ communicate the same.
 Mesh axes are decided one at a time, outermost first.  For one axis:
 
 1. Every operand that is split over the axis votes for the letter of the split dimension, with the bytes that could then
-   stay where they are.  Shape-only operands vote only if no other does.
+   stay where they are.  The first operand's letter wins, as in Paddle, unless another one has `MUCH` more bytes: so
+   placements do not flip with small changes of sizes, and a bias does not move an activation.  Shape-only operands vote
+   only if no other does.
 2. The winner is split over the axis in every operand and result that has it; a Partial operand becomes a shard by one
    reduce-scatter.  A result without the letter is Partial.
 3. If nobody votes, a Partial may pass where the operator is linear.  Otherwise it is resolved first.
@@ -25,6 +27,8 @@ from minipd.dist.spmd.table import DECOMPOSE, RULES, Call, Decompose, Inferred
 from minipd.framework.dim import prod, size_hint
 
 __all__: list[str] = []
+
+MUCH = 4
 
 
 def infer(row: Any, metas: Sequence[Any], placements: Sequence[Sequence[Placement] | None], attrs: dict,
@@ -84,7 +88,8 @@ class _Axes:
                 continue
             block, kind = self._passing(at)
             for i, placement in enumerate(ins):
-                placement.append(kind if i in block else Replicate())
+                unread = i in n.shape_only and isinstance(at[i], Partial)
+                placement.append(at[i] if unread else kind if i in block else Replicate())
             for placement in outs:
                 placement.append(kind)
         return Inferred(tuple(map(tuple, ins)), tuple(map(tuple, outs)), n.local)
@@ -99,20 +104,42 @@ class _Axes:
         for voters in ((n.lead,),) if n.lead is not None else (self.data, n.shape_only):
             votes: dict[str, int] = {}
             for i in voters:
-                letter = self._letter(i, at[i])
-                if self._usable(letter, size):
+                letter = self._voted(i, at[i], size)
+                if letter:
                     votes[letter] = votes.get(letter, 0) + self.bytes[i]
             if votes:
-                return min(votes, key=lambda v: (self._rank(v), -votes[v]))
-            if any(isinstance(at[i], Partial) for i in self.data) and self._passing(at)[0]:
+                return self._winner(votes)
+            if self._passing(at)[0]:
                 return ""
         return ""
 
-    def _usable(self, letter: str, size: int) -> bool:
-        n = self.notation
+    def _winner(self, votes: dict[str, int]) -> str:
+        first, *others = votes
+        for letter in others:
+            if self._rank(letter) < self._rank(first) or (
+                    self._rank(letter) == self._rank(first) and votes[letter] > MUCH * votes[first]):
+                first = letter
+        return first
+
+    def _voted(self, operand: int, p: Placement, size: int) -> str:
+        """The letter that an operand votes for over an axis of `size` ranks; "" if it abstains."""
+        n, letter = self.notation, self._letter(operand, p)
+        if letter in n.follow:
+            return self._followed(operand, letter)
         if letter in "-1" or letter in n.whole or letter in n.decompose:
-            return False
-        return n.splits is None or n.splits(letter, self.ways.get(letter, ()) + (size,))
+            return ""
+        return letter if self._may_split(letter, self.ways.get(letter, ()) + (size,)) else ""
+
+    def _followed(self, operand: int, letter: str) -> str:
+        """The first letter of the group that `letter` follows, if all those before it are split and it may be split by
+        the axes of all of them together; else ""."""
+        split = [self._letter(operand, p) for p in self.placements[operand]]
+        group = [*self.notation.follow[letter], letter]
+        ways = tuple(size for each, size in zip(split, self.mesh.sizes, strict=True) if each in group)
+        return group[0] if set(group) <= set(split) and self._may_split(group[0], ways) else ""
+
+    def _may_split(self, letter: str, ways: tuple[int, ...]) -> bool:
+        return self.notation.splits is None or self.notation.splits(letter, ways)
 
     def _rank(self, letter: str) -> int:
         tiers = self.notation.prefer

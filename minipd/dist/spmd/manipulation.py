@@ -54,8 +54,8 @@ def expand(x: Any, *, shape: tuple) -> Notation:
 
 @spmd("expand_as")
 def expand_as(x: Any, target: Any) -> Notation:
-    """The result is placed like `target` where x does not say otherwise."""
-    return pointwise(x, target, linear=((0,),), carries="any", shape_only=(1,))
+    """The result is placed like `target`, and x comes to it: it is the smaller one, cheaper to move now than later."""
+    return pointwise(x, target, linear=((0,),), carries="any", shape_only=(1,), lead=1)
 
 
 def _cuts(shape: tuple, axes: tuple[int, ...], starts: tuple, ends: tuple, strides: tuple) -> Iterator[tuple]:

@@ -46,8 +46,10 @@ class Notation:
     shape_only: operands of which only the shape is read.  They are never communicated, and choose only if nobody else
         does.
     lead: the operand that alone decides (the parameter of an optimizer step, which must not move).
-    prefer: on a conflict, letters in an earlier string win; within one string, and after all of them, those that leave
-        more bytes where they are.
+    prefer: on a conflict, letters in an earlier string win; within one string, and after all of them, see
+        `inference.py`.
+    follow: whole letter -> the letters before it in a group that is merged.  Where other mesh axes split all of those,
+        the group's first letter is split over this one's axis too.
     splits: (letter, ways) -> whether a letter may be split `ways` = (outer, inner, ...) ways.  None: always.
     local: rewrites the attributes for one rank: (attrs, inputs, outputs, mesh, rank) -> attrs.  None: they stay.
     """
@@ -63,6 +65,7 @@ class Notation:
     shape_only: tuple[int, ...] = ()
     lead: int | None = None
     prefer: tuple[str, ...] = ()
+    follow: Mapping[str, str] = field(default_factory=dict)
     splits: Callable[[str, tuple[int, ...]], bool] | None = None
     local: Local | None = None
 

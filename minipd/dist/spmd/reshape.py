@@ -8,7 +8,9 @@ if, and only if, the *first* dimension of the group is the one that is split, an
     split  (24 -> 4, 6)    over 4 ranks: 6 = 1 * 6 elements on both sides;   over 3: 8, but 2 * 6 = 12: no
 
 Where it does not hold, a local reshape would give other rows than the global one, without any error; so the dimension
-is gathered first.
+is gathered first.  Or, where other mesh axes split all dimensions before it in the group, the first one is split over
+its axis too (as in Paddle): [6_dp, 12_tp] -> [72] takes one all-to-all to [6_dp_tp, 12] instead of an all-gather, and
+the result stays split over both.
 """
 
 from __future__ import annotations
@@ -81,6 +83,7 @@ def _whole_multiple(source: Any, target: Any, ways: tuple[int, ...]) -> bool:
 @spmd("reshape")
 def reshape(x: Any, *, shape: tuple) -> Notation:
     ins, outs, whole = ["1"] * len(x.shape), ["1"] * len(shape), ""
+    follow: dict[str, str] = {}
     sides: dict[str, tuple[Any, Any, Any, Any]] = {}
     spare = iter(FREE + FREE.upper())
     for group in groups(tuple(x.shape), tuple(shape)):
@@ -94,6 +97,9 @@ def reshape(x: Any, *, shape: tuple) -> Notation:
             for d in dims:
                 word[d] = next(spare)
                 whole += word[d]
+        for n, d in enumerate(group.source[1:], 1):
+            if group.target:
+                follow[ins[d]] = "".join(ins[e] for e in group.source[:n])
 
     def splits(letter: str, ways: tuple[int, ...]) -> bool:
         return letter not in sides or same_cuts(*sides[letter], ways)
@@ -101,5 +107,5 @@ def reshape(x: Any, *, shape: tuple) -> Notation:
     def local(attrs: dict, inputs: tuple, outputs: tuple, mesh: Any, rank: int) -> dict:
         return {**attrs, "shape": local_window(shape, mesh, outputs[0], rank)[0]}
 
-    return Notation(("".join(ins),), ("".join(outs),), whole=whole, linear=((0,),), carries="any", splits=splits,
-                    local=local)
+    return Notation(("".join(ins),), ("".join(outs),), whole=whole, linear=((0,),), carries="any", follow=follow,
+                    splits=splits, local=local)
