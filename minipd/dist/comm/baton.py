@@ -1,0 +1,154 @@
+"""One rank runs at a time: it holds the baton, and passes it on only where it must wait for another rank.
+
+Ranks are greenlets: functions that can be left in the middle and resumed, at a fortieth of the cost of changing
+threads.  Since nothing runs in between, the interleaving is the same in every run; and when the rank that must wait
+finds no other that can run, that is a deadlock, seen at once.
+
+Each rank has a contextvars.Context of its own (a copy of the caller's), so what it sets in a ContextVar, such as its
+RankContext or numpy's error state, stays with it when the baton moves.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import greenlet
+
+from minipd.dist.comm.calls import call_site
+from minipd.dist.comm.errors import CommError, DeadlockError, RankStopped
+
+__all__: list[str] = []
+
+
+class Reason(Protocol):
+    """Why a rank does not run."""
+
+    def explain(self, rank: int) -> str:
+        """`"waits in ... for ..."`, said of this rank."""
+
+
+class _Returned:
+    def explain(self, rank: int) -> str:
+        return "has returned"
+
+
+class Baton:
+    """Runs `body(rank)` for `size` ranks, in turns.  For one use.
+
+    `running` is the rank that has the baton; None before the ranks begin, and for ever once one has failed.
+    """
+
+    # Invariant: a rank that could go on has `waits[rank] is None`; for one that could not, it says why.  Only the
+    # running rank changes this, so nothing here needs a lock.
+
+    def __init__(self, size: int):
+        self.size = size
+        self.running: Any = None
+        self._failure: BaseException | None = None      # what ends this run
+        self._failed: int | None = None                 # the rank that raised it
+        self._common = False                            # a failure of all ranks together: a mismatch or a deadlock
+        self._waits: list[Reason | None] = [None] * size
+        self._inbox: list[Any] = [None] * size
+        self._turns = [tuple((r + i) % size for i in range(1, size)) for r in range(size)]  # who is asked after r
+        self._ranks: list[greenlet.greenlet] = []
+
+    def run(self, body: Callable[[int], Any]) -> list[Any]:
+        """What `body` returned on each rank.  If a rank raises, the others are stopped and its exception goes on."""
+        hub = greenlet.getcurrent()
+        results = [None] * self.size
+
+        def guarded(rank: int) -> None:
+            try:
+                results[rank] = body(rank)
+            except BaseException as error:
+                if self._failure is None:
+                    self._failure, self._failed = error, rank
+            self._waits[rank] = _Returned()
+
+        for rank in range(self.size):
+            self._ranks.append(greenlet.greenlet(partial(guarded, rank), hub))
+            self._ranks[rank].gr_context = contextvars.copy_context()
+        # A rank that ends comes back here, because the hub is every rank's parent.
+        turns: tuple[int, ...] = tuple(range(self.size))
+        while (following := self._next(turns)) is not None:
+            self.running = following
+            self._ranks[following].switch()
+            if self._failure is not None:
+                break
+            turns = self._turns[self.running]           # of the rank that has just ended
+        if self._failure is None and not all(ranklet.dead for ranklet in self._ranks):
+            self.fail(self._deadlock())
+        self.running = None
+        if self._failure is None:
+            return results
+        self._stop()
+        if self._failed is not None:
+            self._failure.add_note(f"raised by rank {self._failed} of {self.size}")
+        raise self._failure
+
+    def wait(self, rank: int, reason: Reason) -> Any:
+        """Pass the baton on; return what another rank gives to `wake` when the baton comes back."""
+        if greenlet.getcurrent() is not self._ranks[rank]:
+            raise self.refusal(rank)
+        waits = self._waits
+        waits[rank] = reason
+        for following in self._turns[rank]:
+            if waits[following] is None:
+                break
+        else:
+            raise self.fail(self._deadlock())
+        self.running = following
+        self._ranks[following].switch()
+        value, self._inbox[rank] = self._inbox[rank], None
+        return value
+
+    def wake(self, ranks: tuple[int, ...], values: Sequence[Any]) -> None:
+        """Let waiting ranks go on, each with its value, when its turn comes; the running rank is passed over."""
+        for i, rank in enumerate(ranks):
+            if rank != self.running:
+                self._inbox[rank] = values[i]
+                self._waits[rank] = None
+
+    def fail(self, error: CommError) -> CommError:
+        """Note a failure that concerns all ranks; the caller raises it."""
+        self._failure, self._common, self.running = error, True, None
+        return error
+
+    def refusal(self, rank: int) -> BaseException:
+        """Why `rank` may not communicate, when it is not the running one."""
+        if self._failure is not None and not self._ranks[rank].dead:
+            if self._common:
+                return type(self._failure)(*self._failure.args)
+            return RankStopped(f"rank {self._failed} raised {self._failure!r}")
+        return CommError(f"the communicator of rank {rank} was used outside of that rank's own function: by another "
+                         "rank, inside of another world, or after World.run had returned")
+
+    def site(self, rank: int) -> str:
+        """Where in the user's code a rank is."""
+        ranklet = self._ranks[rank]
+        return call_site(sys._getframe(1) if ranklet is greenlet.getcurrent() else ranklet.gr_frame)
+
+    def _next(self, turns: tuple[int, ...]) -> int | None:
+        for rank in turns:
+            if self._waits[rank] is None:
+                return rank
+        return None
+
+    def _deadlock(self) -> DeadlockError:
+        lines = ["no rank can run:"]
+        for rank, reason in enumerate(self._waits):
+            assert reason is not None
+            where = "" if self._ranks[rank].dead else f", at {self.site(rank)}"
+            lines.append(f"  rank {rank} {reason.explain(rank)}{where}")
+        lines.append("All members of a group must make the same calls in the same order; every recv needs its send.")
+        return DeadlockError("\n".join(lines))
+
+    def _stop(self) -> None:
+        """End every rank that has begun: its wait raises, so that its `finally` blocks run."""
+        for rank, ranklet in enumerate(self._ranks):
+            if ranklet:                                 # it has begun, and has not ended
+                ranklet.throw(self.refusal(rank))
