@@ -24,7 +24,7 @@ _CURRENT: ContextVar[Constraints | None] = ContextVar("constraints", default=Non
 
 @dataclass(frozen=True)
 class Constraint:
-    """One assumption: `left == right` (kind "equal") or `left % right == 0` (kind "divisible").
+    """One assumption: `left == right` (kind "equal"), `left % right == 0` ("divisible"), `left >= right` ("at least").
 
     `what` names the thing that needs it ("add: dimension 0"), `where` is the user's line as "file:line".
     """
@@ -35,13 +35,20 @@ class Constraint:
     what: str
     where: str
 
+    @property
+    def relation(self) -> str:
+        """What is assumed, as text: `S0 % 4 == 0`."""
+        return {"equal": "{} == {}", "divisible": "{} % {} == 0", "at least": "{} >= {}"}[self.kind].format(
+            self.left, self.right)
+
     def __str__(self) -> str:
-        relation = f"{self.left} == {self.right}" if self.kind == "equal" else f"{self.left} % {self.right} == 0"
-        return f"{relation}  ({self.what}, {self.where})"
+        return f"{self.relation}  ({self.what}, {self.where})"
 
     def holds(self, bindings: dict[str, int]) -> bool:
         left, right = _value(self.left, bindings), _value(self.right, bindings)
-        return left == right if self.kind == "equal" else right != 0 and left % right == 0
+        if self.kind == "equal":
+            return left == right
+        return left >= right if self.kind == "at least" else right != 0 and left % right == 0
 
 
 class Constraints:
@@ -71,8 +78,8 @@ class Constraints:
         return "Constraints(" + "; ".join(map(str, self)) + ")"
 
     def record(self, kind: str, left: Any, right: Any, what: str) -> None:
-        """Adds an assumption of kind "equal" or "divisible"; the same fact again keeps the first one's origin."""
-        self.add(Constraint(kind, left, right, what, _user_line()))
+        """Adds an assumption of a kind that Constraint has; the same fact again keeps the first one's origin."""
+        self.add(Constraint(kind, left, right, what, user_line()))
 
     def add(self, constraint: Constraint) -> None:
         """Adds an assumption that was made elsewhere (in the trace that a program was read from)."""
@@ -93,9 +100,8 @@ class Constraints:
             if not c.holds(bindings):
                 sizes = ", ".join(f"{name}={size}" for name, size in sorted(bindings.items()))
                 values = f"{_value(c.left, bindings)} and {_value(c.right, bindings)}"
-                relation = f"{c.left} == {c.right}" if c.kind == "equal" else f"{c.left} divisible by {c.right}"
                 raise ValueError(
-                    f"{c.what}: expected {relation}, got {values} for {sizes} (assumed at {c.where}). "
+                    f"{c.what}: expected {c.relation}, got {values} for {sizes} (assumed at {c.where}). "
                     "Trace again for these sizes, or feed sizes for which it holds."
                 )
 
@@ -109,7 +115,7 @@ def _value(dim: Any, bindings: dict[str, int]) -> int:
     return dim if isinstance(dim, int) else dim.substitute(bindings)
 
 
-def _user_line() -> str:
+def user_line() -> str:
     """The innermost line outside of the package: where the user asked for what needs the assumption."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):

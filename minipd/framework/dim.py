@@ -18,12 +18,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from minipd.framework.constraints import Constraint, Constraints, current_constraints
-from minipd.framework.dim_expr import HINT, DimExpr, Size, quotient, remainder, symbol, whole_quotient
+from minipd.framework.dim_expr import HINT, DimExpr, Size, quotient, recorder, remainder, symbol, whole_quotient
 
 __all__ = [
     "HINT", "Constraint", "Constraints", "Dim", "DimExpr", "Size", "bind_shape", "current_constraints", "exact_div",
-    "is_symbolic", "parse_dim", "prod", "require_divisible", "require_equal", "same", "size_hint", "substitute_all",
-    "symbol",
+    "is_symbolic", "parse_dim", "prod", "require_at_least", "require_divisible", "require_equal", "same", "size_hint",
+    "substitute_all", "symbol",
 ]  # fmt: skip
 
 Dim = symbol
@@ -75,12 +75,7 @@ def require_equal(got: Size, expected: Size, what: str) -> Size:
     difference = got - expected
     if type(difference) is not DimExpr or not difference.symbols:
         raise ValueError(f"{what}: expected {expected}, got {got}, which differ whatever the symbols are")
-    collector = current_constraints()
-    if collector is None:
-        raise ValueError(
-            f"{what}: expected {expected}, got {got}: unequal as far as the symbols tell, and no trace is "
-            "recording assumptions (with Constraints().collect(): ...)"
-        )
+    collector = recorder(f"{what}: expected {expected}, got {got}: unequal as far as the symbols tell")
     collector.record("equal", got, expected, what)
     return expected if type(got) is DimExpr else got
 
@@ -90,6 +85,22 @@ def require_divisible(dim: Size, divisor: Size, what: str) -> None:
     symbolic = type(dim) is DimExpr or type(divisor) is DimExpr
     if remainder(dim, divisor, what) if symbolic else dim % divisor:
         raise ValueError(f"{what}: expected a multiple of {divisor}, got {dim}")
+
+
+def require_at_least(dim: Size, bound: Size, what: str) -> None:
+    """States that `dim >= bound`: checked for ints, recorded for symbols unless it holds for all their values."""
+    if type(dim) is not DimExpr and type(bound) is not DimExpr:
+        if dim < bound:
+            raise ValueError(f"{what}: expected at least {bound}, got {dim}")
+        return
+    spare = dim - bound
+    if type(spare) is DimExpr and all(c > 0 for _, c in spare.terms):
+        return                                  # sizes are never negative, so neither is this sum of their products
+    if type(spare) is not DimExpr:
+        require_at_least(spare, 0, f"{what}: {dim} against {bound}")
+        return
+    recorder(f"{what}: expected {dim} to be at least {bound}, which the symbols do not tell").record(
+        "at least", dim, bound, what)
 
 
 def exact_div(dim: Size, divisor: Size, what: str = "exact division") -> Size:

@@ -16,7 +16,7 @@ from fractions import Fraction
 from numbers import Integral
 from typing import Any, Union
 
-from minipd.framework.constraints import current_constraints
+from minipd.framework.constraints import Constraints, current_constraints
 
 __all__: list[str] = []
 
@@ -316,14 +316,17 @@ def remainder(dim: Size, divisor: Size, what: str) -> int:
     known = _known_remainder(_lift(dim), _lift(divisor))
     if known is not None:
         return known
+    recorder(f"{what}: expected {dim} to be a multiple of {divisor}, which the symbols do not tell").record(
+        "divisible", dim, divisor, what)
+    return 0
+
+
+def recorder(otherwise: str) -> Constraints:
+    """The collector of assumptions in force; with none, ValueError that begins with `otherwise`."""
     collector = current_constraints()
     if collector is None:
-        raise ValueError(
-            f"{what}: expected {dim} to be a multiple of {divisor}, which the symbols do not tell, and no trace is "
-            "recording assumptions (with Constraints().collect(): ...)"
-        )
-    collector.record("divisible", dim, divisor, what)
-    return 0
+        raise ValueError(f"{otherwise}, and no trace is recording assumptions (with Constraints().collect(): ...)")
+    return collector
 
 
 def _known_remainder(dim: DimExpr, divisor: DimExpr) -> int | None:

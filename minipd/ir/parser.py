@@ -229,7 +229,7 @@ class Parser:
 
     def assumption(self) -> Constraint:
         left = self.dim()
-        kind = "equal" if self.accept("==") else "divisible"
+        kind = "equal" if self.accept("==") else "at least" if self.accept(">=") else "divisible"
         if kind == "divisible":
             self.expect("%")
         right = self.dim()

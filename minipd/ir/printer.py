@@ -41,8 +41,7 @@ HIDDEN_BY_PADDLE = frozenset({"op_callstack"})
 def print_program(program: Program, style: str = "paddle") -> str:
     """The text of a program in style "paddle" or "exact"."""
     printer = _Printer(style)
-    assumptions = [f'{INDENT}assume {c.left} {"==" if c.kind == "equal" else "%"} {c.right}'
-                   f'{"" if c.kind == "equal" else " == 0"}, {json.dumps(c.what)}, {json.dumps(c.where)}\n'
+    assumptions = [f"{INDENT}assume {c.relation}, {json.dumps(c.what)}, {json.dumps(c.where)}\n"
                    for c in program.constraints] if printer.exact else []
     return "{\n" + "".join(assumptions) + printer.block(program.global_block(), INDENT) + "}\n"
 

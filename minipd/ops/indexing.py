@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from minipd.framework.dim import is_symbolic
+from minipd.framework.dim import is_symbolic, require_at_least
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import write
@@ -62,6 +62,9 @@ def parse_index(x: Tensor, index: Any) -> Part:
             if not is_symbolic(n) and not -n <= i < n:
                 raise IndexError(f"index {i} is out of range for axis {axis} of {describe(x.payload)}")
             i = i + n if i < 0 else i
+            if is_symbolic(n):
+                require_at_least(n, i + 1, f"index {index} of a dimension of size {n}")
+                require_at_least(i, 0, f"index {index} of a dimension of size {n}")
             part = (i, i + 1, 1)
             dropped.append(axis)
         axes.append(axis)

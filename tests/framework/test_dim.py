@@ -16,6 +16,7 @@ from minipd.framework.dim import (
     is_symbolic,
     parse_dim,
     prod,
+    require_at_least,
     require_divisible,
     require_equal,
     same,
@@ -250,6 +251,23 @@ def test_require_equal_returns_the_int():
     assert len(constraints) == 3
 
 
+def test_require_at_least():
+    require_at_least(3, 3, "x")
+    with pytest.raises(ValueError, match="rows: expected at least 4, got 3"):
+        require_at_least(3, 4, "rows")
+    require_at_least(S * T + 2, 2, "known: sizes are never negative")
+    with pytest.raises(ValueError, match="rows: S0 against S0[+]1: expected at least 0, got -1"):
+        require_at_least(S, S + 1, "rows")
+    with pytest.raises(ValueError, match="rows: expected S0 to be at least 4.*no trace is recording"):
+        require_at_least(S, 4, "rows")
+    constraints = Constraints()
+    with constraints.collect():
+        require_at_least(S, 4, "rows")
+    constraints.check({"S0": 4})
+    with pytest.raises(ValueError, match="rows: expected S0 >= 4, got 3 and 4 for S0=3"):
+        constraints.check({"S0": 3})
+
+
 def test_what_can_never_be_equal_is_refused_while_tracing():
     with Constraints().collect(), pytest.raises(ValueError, match="differ whatever the symbols are"):
         require_equal(S, S + 1, "concat")
@@ -265,7 +283,7 @@ def test_constraints_remember_where_they_came_from():
     assert str(divisible).startswith("S0 % 4 == 0  (S0 % 4, ") and "test_dim.py:" in divisible.where
     assert str(equal).startswith("S1 == S0  (add: dimension 1, ")
     constraints.check({"S0": 8, "S1": 8})
-    with pytest.raises(ValueError, match=r"expected S0 divisible by 4, got 6 and 4 for S0=6, S1=6 \(assumed at"):
+    with pytest.raises(ValueError, match=r"expected S0 % 4 == 0, got 6 and 4 for S0=6, S1=6 \(assumed at"):
         constraints.check({"S0": 6, "S1": 6})
     with pytest.raises(ValueError, match="add: dimension 1: expected S1 == S0, got 4 and 8 for S0=8, S1=4"):
         constraints.check({"S0": 8, "S1": 4})
