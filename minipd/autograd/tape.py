@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from minipd.framework import dtype as dtypes
-from minipd.framework.context import RankContext, install_tape, kernel_of
+from minipd.framework.context import RankContext, explain, install_tape, kernel_of
 from minipd.framework.meta import Meta
 from minipd.framework.row import Row, VjpCall
 from minipd.framework.tensor import Storage, Tensor, shared
@@ -110,7 +110,11 @@ def tape(ctx: RankContext) -> Callable:
                 kernel = row.kernels[kernels_by_num[payloads[row.key].dtype.num]]
             except (AttributeError, IndexError):
                 kernel = kernel_of(row, payloads)
-            out = kernel(*payloads, **attrs)
+            try:
+                out = kernel(*payloads, **attrs)
+            except Exception as error:
+                explain(row, payloads, attrs, error)
+                raise
             if type(out) is not ndarray and not row.multi:
                 out = np.asarray(out)
         else:

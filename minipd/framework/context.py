@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from minipd.framework import dtype as dtypes
-from minipd.framework.meta import Meta
+from minipd.framework.meta import Meta, describe
 from minipd.framework.random import Generator
 from minipd.framework.rank import current, set_root
 from minipd.framework.tensor import Tensor
@@ -84,7 +84,11 @@ class Kernels:
                 raise RuntimeError(f"{row.name}: this rank has no communicator; start ranks with `minipd launch -n N "
                                    "script.py`, or simulate them with minipd.dist.comm.sim.World(N).run(fn)")
             return row.kernel(comm, *payloads, **attrs)
-        out = kernel_of(row, payloads)(*payloads, **attrs)
+        try:
+            out = kernel_of(row, payloads)(*payloads, **attrs)
+        except Exception as error:
+            explain(row, payloads, attrs, error)
+            raise
         if type(out) is np.ndarray or row.multi:
             return out
         return np.asarray(out)              # numpy turns 0-D results into scalars
@@ -92,6 +96,18 @@ class Kernels:
     def key(self, rng: Generator) -> np.ndarray:
         """The key of the next random draw."""
         return rng.next_key()
+
+
+def explain(row: Any, payloads: Any, attrs: dict, error: Exception) -> None:
+    """A kernel has failed.  Kernels take for granted what the shape rule demands, and no eager call pays for asking it;
+    so it is asked now, and what it raises says better what is wrong.  Else the error is told which call it belongs to.
+    """
+    try:
+        row.infer_meta(*payloads, **attrs)
+    except Exception as better:
+        raise better from None
+    called = ", ".join(describe(p) for p in payloads) + "".join(f", {k}={v}" for k, v in attrs.items())
+    error.add_note(f"in {row.name}({called})")
 
 
 class MetaOnly:

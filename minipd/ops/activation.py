@@ -136,7 +136,7 @@ def _softmax_into(xp: Any, out: Any, x: Any, axis: int) -> None:
     xp.true_divide(out, out.sum(axis=axis, keepdims=True), out=out)
 
 
-relu, sigmoid, silu = unary(Relu), unary(Sigmoid), unary(Silu)
+relu, sigmoid, silu = unary(Relu), unary(Sigmoid, floating=True), unary(Silu, floating=True)
 
 
 def softmax(x: Tensor, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:

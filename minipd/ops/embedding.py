@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from minipd.framework import dtype as dtypes
+from minipd.framework.dim import is_symbolic
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import op
 from minipd.framework.tensor import Tensor
@@ -151,16 +152,22 @@ def embedding(x: Tensor, weight: Tensor, padding_idx: int | None = None, sparse:
     [[2.0], [1.0]]
     """
     rows = weight.payload.shape[0]
-    if type(x.payload) is np.ndarray and x.payload.size:
-        low, high = x.payload.min(), x.payload.max()
-        if low < 0 or high >= rows:
-            raise ValueError(f"embedding: expected numbers in 0 .. {rows - 1}, the rows of {describe(weight.payload)}, "
-                             f"got {low if low < 0 else high}")
+    _check_range("embedding", x, rows, f"the rows of {describe(weight.payload)}")
     out = Embedding(x, weight)
     if padding_idx is not None:
         padding = padding_idx if padding_idx >= 0 else padding_idx + rows
         out = out * (x != padding).unsqueeze(-1).astype(out.dtype)
     return out
+
+
+def _check_range(what: str, index: Tensor, n: Any, whose: str) -> None:
+    """Numbers that are known now lie in 0 .. n-1.  (A kernel cannot tell: to a shard others' numbers are no error.)"""
+    i = index.payload
+    if type(i) is not np.ndarray or not i.size or is_symbolic(n):
+        return
+    low, high = i.min(), i.max()
+    if low < 0 or high >= n:
+        raise ValueError(f"{what}: expected numbers in 0 .. {n - 1}, {whose}, got {low if low < 0 else high}")
 
 
 def take_along_axis(arr: Tensor, indices: Tensor, axis: int, broadcast: bool = True) -> Tensor:
@@ -175,6 +182,7 @@ def take_along_axis(arr: Tensor, indices: Tensor, axis: int, broadcast: bool = T
     if len(own) != len(got):
         raise ValueError(f"take_along_axis: expected indices of {len(own)} dimensions, as {describe(arr.payload)} has, "
                          f"got {describe(indices.payload)}")
+    _check_range("take_along_axis", indices, own[axis], f"along axis {axis} of {describe(arr.payload)}")
     if broadcast:
         want = tuple(g if i == axis else o for i, (o, g) in enumerate(zip(own, got, strict=True)))
         if want != got:

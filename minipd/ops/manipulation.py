@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minipd.framework.dim import exact_div, is_symbolic, prod, same
+from minipd.framework.dim import exact_div, is_symbolic, prod, require_at_least, same
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
@@ -224,6 +224,8 @@ class Concat:
 
     def infer_meta(*xs, axis):
         first = xs[0]
+        if not first.shape:
+            raise ValueError("concat: expected tensors of at least 1 dimension, got 0-D ones; use stack")
         for x in xs[1:]:
             if len(x.shape) != len(first.shape) or any(
                     i != axis and not agree(a, b, f"concat: dimension {i}")
@@ -277,11 +279,17 @@ class Split:
 sum_ = sum
 
 
+def _require_matrix(what: str, x: Any) -> None:
+    if len(x.shape) < 2:
+        raise ValueError(f"{what}: expected a tensor of at least 2 dimensions, got {describe(x)}")
+
+
 @op("tril", Trait.EXACT)
 class Tril:
     """The lower triangle of the last two dimensions: 0 above the given diagonal."""
 
     def infer_meta(x, *, diagonal=0):
+        _require_matrix("tril", x)
         return Meta(x.shape, x.dtype)
 
     def kernel(xp, x, *, diagonal=0):
@@ -299,6 +307,7 @@ class Triu:
     """The upper triangle of the last two dimensions: 0 below the given diagonal."""
 
     def infer_meta(x, *, diagonal=0):
+        _require_matrix("triu", x)
         return Meta(x.shape, x.dtype)
 
     def kernel(xp, x, *, diagonal=0):
@@ -344,6 +353,9 @@ def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1, name: str | Non
     if x.ndim == 0:
         return x.reshape([1])
     a, b = normalize_axis("flatten", start_axis, x.ndim), normalize_axis("flatten", stop_axis, x.ndim)
+    if a > b:
+        raise ValueError(f"flatten: expected start_axis before stop_axis, got {start_axis} and {stop_axis} for "
+                         f"{describe(x.payload)}")
     s = x.payload.shape
     return Reshape(x, shape=(*s[:a], prod(s[a:b + 1]), *s[b + 1:]))
 
@@ -452,6 +464,8 @@ def strided_slice(x: Tensor, axes: Any, starts: Any, ends: Any, strides: Any, na
     [4, 1]
     """
     where_ = [normalize_axis("slice", a, x.ndim) for a in axes]
+    if len(set(where_)) != len(where_):
+        raise ValueError(f"slice: axes {list(axes)} name a dimension of the {x.ndim}-D tensor twice")
     parts = [normalized_part(_python_slice(_int(b), _int(e), _int(s)), x.payload.shape[a])
              for a, b, e, s in zip(where_, starts, ends, strides, strict=True)]
     return take_part(x, where_, parts)
@@ -471,11 +485,20 @@ def normalized_part(s: Any, n: Any) -> tuple[Any, Any, int]:
     if is_symbolic(n) or is_symbolic(s.start) or is_symbolic(s.stop):
         if s.step not in (None, 1):
             raise ValueError(f"slice with stride {s.step} of a symbolic dimension {n}: its size would depend on values")
-        start, end = 0 if s.start is None else s.start, n if s.stop is None else s.stop
-        return (start + n if not is_symbolic(start) and start < 0 else start,
-                end + n if not is_symbolic(end) and end < 0 else end, 1)
+        start, end = (_from_front(v, n, default) for v, default in ((s.start, 0), (s.stop, n)))
+        what = f"slice {start}:{end} of a dimension of size {n}"    # Python would clip, and the size depend on values
+        require_at_least(start, 0, what)
+        require_at_least(end, start, what)
+        require_at_least(n, end, what)
+        return start, end, 1
     start, end, stride = s.indices(n)
     return start, start if not range(start, end, stride) else end, stride
+
+
+def _from_front(v: Any, n: Any, default: Any) -> Any:
+    if v is None:
+        return default
+    return v + n if not is_symbolic(v) and v < 0 else v
 
 
 def take_part(x: Tensor, axes: list, parts: list) -> Tensor:
@@ -493,9 +516,11 @@ def take_part(x: Tensor, axes: list, parts: list) -> Tensor:
 
 def tril(x: Tensor, diagonal: int = 0, name: str | None = None) -> Tensor:
     """0 above the given diagonal of the last two dimensions."""
+    _require_matrix("tril", x.payload)
     return Tril(x, diagonal=diagonal)
 
 
 def triu(x: Tensor, diagonal: int = 0, name: str | None = None) -> Tensor:
     """0 below the given diagonal of the last two dimensions."""
+    _require_matrix("triu", x.payload)
     return Triu(x, diagonal=diagonal)

@@ -416,9 +416,11 @@ def binary(row: Row) -> Any:
     return call
 
 
-def unary(row: Row) -> Any:
-    """The public function of a one-operand row."""
+def unary(row: Row, floating: bool = False) -> Any:
+    """The public function of a one-operand row.  `floating`: ints become the default float dtype, as in Paddle."""
     def call(x: Tensor, name: str | None = None) -> Tensor:
+        if floating and x.payload.dtype not in dtypes.FLOATS:
+            x = cast(x, dtypes.get_default_dtype_np())
         return dispatch(row, (x,), NO_ATTRS)
     call.__name__ = call.__qualname__ = row.name
     call.__doc__ = row.doc
@@ -427,8 +429,8 @@ def unary(row: Row) -> Any:
 
 add, subtract, multiply, divide = binary(Add), binary(Subtract), binary(Multiply), binary(Divide)
 pow, maximum, minimum = binary(Pow), binary(Maximum), binary(Minimum)
-exp, log, sqrt, rsqrt, square = unary(Exp), unary(Log), unary(Sqrt), unary(Rsqrt), unary(Square)
-abs, tanh, sin, cos = unary(Abs), unary(Tanh), unary(Sin), unary(Cos)
+square, abs = unary(Square), unary(Abs)
+exp, log, sqrt, rsqrt, tanh, sin, cos = (unary(row, floating=True) for row in (Exp, Log, Sqrt, Rsqrt, Tanh, Sin, Cos))
 
 
 def scale(x: Tensor, scale: Any = 1.0, bias: float = 0.0, bias_after_scale: bool = True, act: str | None = None,

@@ -6,7 +6,7 @@ from typing import Any
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.dim import is_symbolic, prod
-from minipd.framework.meta import Meta
+from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import expand_as
@@ -148,10 +148,16 @@ class Argmax:
         return Meta(reduced_shape(x.shape, (axis,), keepdim), dtype)
 
     def kernel(xp, x, *, axis, keepdim=False, dtype=INT64):
-        return xp.argmax(x, axis=axis, keepdims=keepdim).astype(dtype)
+        return xp.asarray(_argmax(xp, x, axis, keepdim)).astype(dtype)
 
     def kernel_out(xp, out, x, *, axis, keepdim=False, dtype=INT64):
-        out[...] = xp.argmax(x, axis=axis, keepdims=keepdim)
+        out[...] = _argmax(xp, x, axis, keepdim)
+
+
+def _argmax(xp: Any, x: Any, axis: int, keepdim: bool) -> Any:
+    if x.ndim and not x.shape[axis]:
+        raise ValueError(f"argmax: axis {axis} of {describe(x)} is empty: nothing is the largest of no elements")
+    return xp.argmax(x, axis=axis, keepdims=keepdim)
 
 
 def sum(x: Tensor, axis: Any = None, dtype: Any = None, keepdim: bool = False, name: str | None = None) -> Tensor:
