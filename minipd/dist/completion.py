@@ -21,6 +21,7 @@ from minipd.framework.rank import current
 from minipd.ir.evaluate import evaluate
 from minipd.ir.operation import Operation
 from minipd.ir.program import Program
+from minipd.ir.types import VectorType
 
 __all__ = ["complete"]
 
@@ -38,6 +39,11 @@ def complete(program: Program, mesh: ProcessMesh, marks: Marks) -> Program:
     for value, payload in env.items():
         placements = payload.placements if type(payload) is DistValue else (Replicate(),) * mesh.ndim
         value.set_type(DistTensorType(value.shape, value.dtype, mesh, placements))
+    for op in program.global_block():               # a bundle of values has the types of its members
+        if op.name() == "builtin.combine":
+            op.result(0).set_type(VectorType(tuple(v.type() for v in op.operands_source())))
+        elif op.name() == "builtin.split":
+            op.operand_source(0).set_type(VectorType(tuple(r.type() for r in op.results())))
     return program
 
 

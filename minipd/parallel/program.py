@@ -1,0 +1,107 @@
+"""The training step as one global program.
+
+Written on one process, with no communicator and global shapes: forward and backward of every micro-batch, the sum of
+their gradients, clipping, and the optimizer's update of the program's state.  Nothing in it speaks of ranks but the
+`match` operations that tie a gradient to its primal's placements; completion and partition do the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from minipd.framework.context import using
+from minipd.framework.meta import Meta
+from minipd.framework.rank import current
+from minipd.framework.row import ROWS
+from minipd.framework.tensor import Parameter, Tensor
+from minipd.ir.backward import append_backward
+from minipd.ir.program import Program
+from minipd.ir.trace import Trace
+from minipd.ir.value import Value
+
+__all__ = ["loss_program", "train_program"]
+
+INT64 = np.dtype(np.int64)
+
+
+@contextmanager
+def traced(tensors: dict[str, Tensor], values: dict[str, Value]) -> Any:
+    """Inside, the handles hold the program's values of the same names."""
+    before = {name: t.payload for name, t in tensors.items()}
+    for name, t in tensors.items():
+        t.payload = values[name]
+    try:
+        yield
+    finally:
+        for name, t in tensors.items():
+            t.payload = before[name]
+
+
+def read_state(trace: Trace, tensors: dict[str, Tensor]) -> dict[str, Value]:
+    """A `builtin.parameter` for each tensor, under its name, with its global shape."""
+    return {name: trace.parameter(name, Meta(tuple(t.payload.shape), t.payload.dtype), isinstance(t, Parameter))
+            for name, t in tensors.items()}
+
+
+def loss_program(model: Any, batch_shape: tuple[int, int]) -> tuple[Program, Trace]:
+    """Inputs `ids`, `labels` and `n_tokens`, output `loss`: the model's loss on one global batch."""
+    program = Program()
+    trace = Trace(program)
+    params = dict(model.named_parameters())
+    with using(ground=trace, middle=None, grad=False), program.constraints.collect():
+        values = read_state(trace, params)
+        ids, labels = (Tensor(trace.input(name, Meta(batch_shape, INT64))) for name in ("ids", "labels"))
+        n_tokens = Tensor(trace.input("n_tokens", Meta((), current().default_dtype)))
+        with traced(params, values):
+            loss = model.loss(ids, labels, n_tokens)
+        _output(trace, "loss", loss)
+    return program, trace
+
+
+def train_program(model: Any, optimizer: Any, state: dict[str, Tensor], batch_shape: tuple[int, int],
+                  n_micro: int) -> tuple[Program, Trace]:
+    """One optimizer step.
+
+    Inputs: `ids_m` and `labels_m` of each micro-batch m, `n_tokens`, `learning_rate`, `step`.  State: the parameters
+    and the optimizer's `state`, by name.  Output: `loss`, the sum over the micro-batches.
+    """
+    program = Program()
+    trace = Trace(program)
+    params = dict(model.named_parameters())
+    float_type = current().default_dtype
+    with using(ground=trace, middle=None, grad=False), program.constraints.collect():
+        values = read_state(trace, {**params, **state})
+        part = (batch_shape[0] // n_micro, batch_shape[1])
+        n_tokens = Tensor(trace.input("n_tokens", Meta((), float_type)))
+        learning_rate, step = (Tensor(trace.input(n, Meta((), float_type))) for n in ("learning_rate", "step"))
+        losses: list[Tensor] = []
+        gradients: dict[str, list[Tensor]] = {name: [] for name in params}
+        for m in range(n_micro):
+            ids, labels = (Tensor(trace.input(f"{n}_{m}", Meta(part, INT64))) for n in ("ids", "labels"))
+            with traced(params, values), using(grad=True):
+                loss = model.loss(ids, labels, n_tokens)
+            found = append_backward(program, [loss.payload], [values[n] for n in params], pin=True, trace=trace)
+            losses.append(loss.detach())
+            for name, g in zip(params, found, strict=True):
+                if g is not None:
+                    gradients[name].append(Tensor(g))
+        _output(trace, "loss", _sum(losses))
+        # once per step, after accumulation: a data-parallel gradient is still a Partial here, and becomes whole
+        whole = {n: ROWS["match"](_sum(gs), Tensor(values[n])) for n, gs in gradients.items() if gs}
+        with traced({**params, **state}, values):
+            new = optimizer.functional_update({n: (params[n], g) for n, g in whole.items()}, learning_rate, step)
+        for name, value in new.items():
+            trace.build.set_parameter(name, value.payload)
+    return program, trace
+
+
+def _sum(parts: Sequence[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else ROWS["add_n"](*parts)
+
+
+def _output(trace: Trace, name: str, value: Tensor) -> None:
+    trace.build.build("builtin.shadow_output", [value.payload], {"output_name": name})
