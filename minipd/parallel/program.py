@@ -23,7 +23,7 @@ from minipd.ir.program import Program
 from minipd.ir.trace import Trace
 from minipd.ir.value import Value
 
-__all__ = ["loss_program", "train_program"]
+__all__ = ["loss_program", "train_program", "write_gradients"]
 
 INT64 = np.dtype(np.int64)
 
@@ -58,50 +58,55 @@ def loss_program(model: Any, batch_shape: tuple[int, int]) -> tuple[Program, Tra
         n_tokens = Tensor(trace.input("n_tokens", Meta((), current().default_dtype)))
         with traced(params, values):
             loss = model.loss(ids, labels, n_tokens)
-        _output(trace, "loss", loss)
+        trace.build.output("loss", loss.payload)
     return program, trace
 
 
-def train_program(model: Any, optimizer: Any, state: dict[str, Tensor], batch_shape: tuple[int, int],
-                  n_micro: int) -> tuple[Program, Trace]:
+def train_program(model: Any, optimizer: Any, batch_shape: tuple[int, int], n_micro: int) -> tuple[Program, Trace]:
     """One optimizer step.
 
-    Inputs: `ids_m` and `labels_m` of each micro-batch m, `n_tokens`, `learning_rate`, `step`.  State: the parameters
-    and the optimizer's `state`, by name.  Output: `loss`, the sum over the micro-batches.
+    Inputs: `ids_m` and `labels_m` of each micro-batch m, `n_tokens`, and the optimizer's `learning_rate` and `step`.
+    State: the parameters, and the optimizer's, by name.  Output: `loss`, the sum over the micro-batches.
     """
     program = Program()
     trace = Trace(program)
-    params = dict(model.named_parameters())
-    float_type = current().default_dtype
+    tensors = {**dict(model.named_parameters()), **optimizer.state_tensors()}
     with using(ground=trace, middle=None, grad=False), program.constraints.collect():
-        values = read_state(trace, {**params, **state})
-        part = (batch_shape[0] // n_micro, batch_shape[1])
-        n_tokens = Tensor(trace.input("n_tokens", Meta((), float_type)))
-        learning_rate, step = (Tensor(trace.input(n, Meta((), float_type))) for n in ("learning_rate", "step"))
-        losses: list[Tensor] = []
-        gradients: dict[str, list[Tensor]] = {name: [] for name in params}
-        for m in range(n_micro):
-            ids, labels = (Tensor(trace.input(f"{n}_{m}", Meta(part, INT64))) for n in ("ids", "labels"))
-            with traced(params, values), using(grad=True):
-                loss = model.loss(ids, labels, n_tokens)
-            found = append_backward(program, [loss.payload], [values[n] for n in params], pin=True, trace=trace)
-            losses.append(loss.detach())
-            for name, g in zip(params, found, strict=True):
-                if g is not None:
-                    gradients[name].append(Tensor(g))
-        _output(trace, "loss", _sum(losses))
-        # once per step, after accumulation: a data-parallel gradient is still a Partial here, and becomes whole
-        whole = {n: ROWS["match"](_sum(gs), Tensor(values[n])) for n, gs in gradients.items() if gs}
-        with traced({**params, **state}, values):
-            new = optimizer.functional_update({n: (params[n], g) for n, g in whole.items()}, learning_rate, step)
-        for name, value in new.items():
-            trace.build.set_parameter(name, value.payload)
+        values = read_state(trace, tensors)
+        loss, gradients = write_gradients(trace, model, values, batch_shape, n_micro)
+        scalars = {name: Tensor(trace.input(name, a)) for name, a in optimizer.scalars().items()}
+        with traced(tensors, values):
+            for name, new in optimizer.updated(gradients, **scalars).items():
+                trace.build.set_parameter(name, new.payload)
+        trace.build.output("loss", loss.payload)
     return program, trace
+
+
+def write_gradients(trace: Trace, model: Any, values: dict[str, Value], batch_shape: tuple[int, int],
+                    n_micro: int) -> tuple[Tensor, dict[str, Tensor]]:
+    """Append the model's loss on one global batch, and its gradient by parameter name (those that there are).
+
+    values: the program's values of the parameters.  Micro-batch by micro-batch, so that only one is alive at a time.
+    """
+    params = dict(model.named_parameters())
+    part = (batch_shape[0] // n_micro, batch_shape[1])
+    n_tokens = Tensor(trace.input("n_tokens", Meta((), current().default_dtype)))
+    losses: list[Tensor] = []
+    gradients: dict[str, list[Tensor]] = {}
+    for m in range(n_micro):
+        current().rng.set_micro(m)
+        ids, labels = (Tensor(trace.input(f"{n}_{m}", Meta(part, INT64))) for n in ("ids", "labels"))
+        with traced(params, values), using(grad=True):
+            loss = model.loss(ids, labels, n_tokens)
+        wanted = [name for name, p in params.items() if not p.stop_gradient]
+        found = append_backward(trace.program, [loss.payload], [values[n] for n in wanted], pin=True, trace=trace)
+        losses.append(loss.detach())
+        for name, g in zip(wanted, found, strict=True):
+            if g is not None:
+                gradients.setdefault(name, []).append(Tensor(g))
+    # matched once, after accumulation: until here a data-parallel gradient is a Partial, and becomes whole only now
+    return _sum(losses), {n: ROWS["match"](_sum(gs), Tensor(values[n])) for n, gs in gradients.items()}
 
 
 def _sum(parts: Sequence[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else ROWS["add_n"](*parts)
-
-
-def _output(trace: Trace, name: str, value: Tensor) -> None:
-    trace.build.build("builtin.shadow_output", [value.payload], {"output_name": name})
