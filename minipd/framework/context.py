@@ -65,6 +65,9 @@ class RankContext:
         self.run: Callable = run
         self.direct = self.middle is None and self.events is None and type(self.ground) is Kernels
         handler = _tape(self) if self.grad_enabled and _tape is not None else without_tape(self)
+        around = getattr(self.ground, "around", None)
+        if around is not None:              # a trace notes in its program which handles want a gradient
+            handler = around(handler)
         self.handler: Callable = handler if self.amp is None else self.amp.over(handler)
 
     def unique_name(self, prefix: str) -> str:

@@ -135,6 +135,6 @@ def _retake(base: Tensor) -> None:
         for v in live_views(b):
             _, row, attrs = v.view_of
             fresh = dispatch(row, (b,), attrs)
-            b.views.remove(b.views[-1])                 # the entry that this call made for `fresh`
+            del b.views[-1]                             # the entry that this call made for `fresh`
             _take(v, fresh)
             todo.append(v)
