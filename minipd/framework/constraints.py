@@ -74,6 +74,11 @@ class Constraints:
     def __iter__(self) -> Iterator[Constraint]:
         return iter(self._by_fact.values())
 
+    def __contains__(self, c: Constraint) -> bool:
+        """Whether the same is assumed, wherever it came from."""
+        return (c.kind, c.left, c.right) in self._by_fact or c.kind == "equal" and (
+            c.kind, c.right, c.left) in self._by_fact
+
     def __repr__(self) -> str:
         return "Constraints(" + "; ".join(map(str, self)) + ")"
 

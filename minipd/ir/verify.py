@@ -4,7 +4,8 @@
     2. SSA: a value is defined once, before its uses, and is seen from where it is used (a region sees the values of the
        blocks around it; what is defined in a region is not seen outside).
     3. Use lists and operands agree, in both directions.
-    4. For an operator of the table, shape and dtype of the results are what its shape rule gives for the operands.
+    4. For an operator of the table, shape and dtype of the results are what its shape rule gives for the operands, and
+       what the rule must assume of symbolic dimensions is on record in the program.
     5. A region ends with its terminator; elsewhere there is none.
     6. Names of parameters, data and outputs are unique.
 """
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from minipd.framework.constraints import Constraints
 from minipd.framework.row import Row
 from minipd.ir.attributes import ArrayAttribute
 from minipd.ir.block import Block
@@ -60,7 +62,12 @@ def verify(program: Program) -> Program:
             if info.check is not None:
                 info.check(op)
             if info.row is not None:
-                _check_inference(op, info.row)
+                with Constraints().collect() as needed:
+                    _check_inference(op, info.row)
+                for c in needed:
+                    if c not in program.constraints:
+                        raise VerifyError(op, f"it assumes {c.relation} ({c.what}), which the program does not record: "
+                                              "change sizes within `with program.constraints.collect():`")
         except VerifyError:
             raise
         except (TypeError, ValueError) as error:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minipd import ops  # noqa: F401  (fills the operator table)
+from minipd.framework.dim import Constraints, symbol
 from minipd.framework.row import ROWS
 from minipd.ir import DenseTensorType, Operation, Program
 from minipd.ir.builder import Builder
@@ -259,3 +260,13 @@ def test_what_is_popped_was_pushed(program, build, x):
 def test_the_users_line_is_named(program, build, x):
     build.build("pd_op.tanh", [x], {"op_callstack": ("model.py:12",)}, [])
     fails(program, r"pd_op.tanh \(from model.py:12\): expected 1 results")
+
+
+def test_assumptions_are_on_record(program, build):
+    a, b = build.data("a", (symbol("S0"),), "float32"), build.data("b", (8,), "float32")
+    with Constraints().collect() as elsewhere:
+        build.call(ROWS["add"], (a, b), {})
+    fails(program, r"pd_op.add: it assumes 8 == S0 \(add: dimension -1\), which the program does not record")
+    for constraint in elsewhere:
+        program.constraints.add(constraint)
+    verify(program)
