@@ -1,4 +1,4 @@
-"""A mypy plugin that knows the two things minipd does by table.
+"""A mypy plugin that knows the three things minipd does by table.
 
 *Rows.*  mypy ignores what a class decorator returns, and would take every call of a row for the construction of an
 object.  A class under `@op(...)` gets an unknown base here, so that calling it gives something that serves as anything
@@ -6,6 +6,8 @@ object.  A class under `@op(...)` gets an unknown base here, so that calling it 
 
 *Tensor.*  Its operators and methods are attached by the floors that define them, so it gets an unknown base too; and
 its comparisons give Tensors where `object` would say bool, its arithmetic where the other operand would say float.
+
+*Layer.*  `register_buffer(name, ...)` and `add_parameter(name, ...)` make attributes.
 """
 
 from mypy.nodes import ARG_POS, Argument, Var
@@ -29,14 +31,19 @@ def is_tensor(context: ClassDefContext) -> None:
         add_method_to_class(context.api, context.cls, name, [other], anything)
 
 
+def is_layer(context: ClassDefContext) -> None:
+    """Called for Layer; its subclasses inherit the unknown base."""
+    context.cls.info.fallback_to_any = True
+
+
 class Tables(Plugin):
-    """Hooks `minipd.framework.row.op` and `minipd.framework.tensor.Tensor`."""
+    """Hooks the decorator `op`, and the classes Tensor and Layer."""
 
     def get_class_decorator_hook(self, fullname: str):
         return is_row if fullname == "minipd.framework.row.op" else None
 
     def get_customize_class_mro_hook(self, fullname: str):
-        return is_tensor if fullname == "minipd.framework.tensor.Tensor" else None
+        return {"minipd.framework.tensor.Tensor": is_tensor, "minipd.nn.layer.Layer": is_layer}.get(fullname)
 
 
 def plugin(version: str) -> type[Plugin]:
