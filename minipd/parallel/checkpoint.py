@@ -83,7 +83,7 @@ def read_index(folder: Path) -> dict[str, Any]:
     try:
         index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InputError("a checkpoint, a folder with index.json", str(folder), "give the folder of a checkpoint") from None
+        raise InputError("a checkpoint (a folder with index.json)", str(folder), "name another folder") from None
     except ValueError as e:
         raise InputError("a readable index.json", f"{folder / 'index.json'} ({e})", "use another checkpoint") from None
     if index.get("format") != FORMAT:

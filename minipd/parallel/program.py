@@ -26,6 +26,7 @@ from minipd.ir.value import Value
 __all__ = ["loss_program", "train_program", "write_gradients"]
 
 INT64 = np.dtype(np.int64)
+LEARNING_RATE = "learning_rate"
 
 
 @contextmanager
@@ -62,22 +63,29 @@ def loss_program(model: Any, batch_shape: tuple[int, int]) -> tuple[Program, Tra
     return program, trace
 
 
-def train_program(model: Any, optimizer: Any, batch_shape: tuple[int, int], n_micro: int) -> tuple[Program, Trace]:
+def train_program(model: Any, optimizer: Any, state: dict[str, Tensor], batch_shape: tuple[int, int],
+                  n_micro: int) -> tuple[Program, Trace]:
     """One optimizer step.
 
-    Inputs: `ids_m` and `labels_m` of each micro-batch m, `n_tokens`, and the optimizer's `learning_rate` and `step`.
-    State: the parameters, and the optimizer's, by name.  Output: `loss`, the sum over the micro-batches.
+    Inputs: `ids_m` and `labels_m` of each micro-batch m, `n_tokens` and `learning_rate`.  State: `state` by name, the
+    parameters and what the optimizer keeps.  Output: `loss`, the sum over the micro-batches.
+
+    The optimizer is the eager one: traced, its handles are rebound to the program's new values, and what a handle of
+    the state holds in the end is written.
     """
     program = Program()
     trace = Trace(program)
-    tensors = {**dict(model.named_parameters()), **optimizer.state_tensors()}
+    rate, _ = optimizer.scalars()
     with using(ground=trace, middle=None, grad=False), program.constraints.collect():
-        values = read_state(trace, tensors)
+        values = read_state(trace, state)
         loss, gradients = write_gradients(trace, model, values, batch_shape, n_micro)
-        scalars = {name: Tensor(trace.input(name, a)) for name, a in optimizer.scalars().items()}
-        with traced(tensors, values):
-            for name, new in optimizer.updated(gradients, **scalars).items():
-                trace.build.set_parameter(name, new.payload)
+        tensors = {**state, LEARNING_RATE: rate}
+        params = dict(model.named_parameters())
+        with traced(tensors, {**values, LEARNING_RATE: trace.input(LEARNING_RATE, rate.payload)}):
+            optimizer.apply_gradients([(params[name], g) for name, g in gradients.items()])
+            new = {name: t.payload for name, t in state.items() if t.payload is not values[name]}
+        for name, value in new.items():
+            trace.build.set_parameter(name, value)
         trace.build.output("loss", loss.payload)
     return program, trace
 

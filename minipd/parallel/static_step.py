@@ -23,8 +23,9 @@ from minipd.framework.tensor import Tensor
 from minipd.ir.operation import Operation
 from minipd.ir.program import Program
 from minipd.ir.trace import Trace
-from minipd.parallel.program import loss_program, train_program
-from minipd.parallel.step import count_tokens, micro_batches, share
+from minipd.parallel.checkpoint import local_array
+from minipd.parallel.program import LEARNING_RATE, loss_program, train_program
+from minipd.parallel.step import Step
 
 __all__ = ["StaticStep"]
 
@@ -36,10 +37,14 @@ class Shards(MutableMapping[str, np.ndarray]):
         self.tensors = tensors
 
     def __getitem__(self, name: str) -> np.ndarray:
-        return self.tensors[name].payload.local
+        return local_array(self.tensors[name])
 
     def __setitem__(self, name: str, array: np.ndarray) -> None:
-        self.tensors[name].payload.local = array
+        t = self.tensors[name]
+        if isinstance(t.payload, DistValue):
+            t.payload.local = array
+        else:
+            t.payload = array
 
     def __delitem__(self, name: str) -> None:
         raise TypeError(f"program state {name!r} belongs to a tensor and cannot be removed")
@@ -69,12 +74,11 @@ class RankProgram:
         self.outputs = output_placements(program)
         self.executor = Executor(self.local)
         self.scope = Shards(tensors)
-        self.shapes = {op.attributes["name"].value: op.result(0).shape for op in program.global_block()
-                       if op.name() == "pd_op.data"}
 
     def _marks(self, op: Operation) -> tuple[Placement, ...]:
         if op.name() == "builtin.parameter":
-            return self.tensors[op.attributes["parameter_name"].value].payload.placements
+            payload = self.tensors[op.attributes["parameter_name"].value].payload
+            return payload.placements if isinstance(payload, DistValue) else self.replicated
         return self._placements(op.attributes["name"].value)
 
     def _placements(self, name: str) -> tuple[Placement, ...]:
@@ -95,39 +99,28 @@ class RankProgram:
         return array[tuple(slice(o, o + n) for o, n in zip(at, shape, strict=True))]
 
 
-class StaticStep:
-    """Runs steps as programs; the same interface as `EagerStep`."""
+class StaticStep(Step):
+    """Runs steps as programs."""
 
     def __init__(self, model: Any, optimizer: Any, mesh: ProcessMesh, placements: Sequence[Placement],
-                 batch_shape: tuple[int, int], n_micro: int):
-        self.model, self.optimizer, self.mesh, self.n_micro = model, optimizer, mesh, n_micro
-        params = dict(model.named_parameters())
+                 batch_shape: tuple[int, int], n_micro: int = 1):
+        super().__init__(model, optimizer, mesh, placements, n_micro)
         split = {"ids": placements, "labels": placements}
-        program, trace = train_program(model, optimizer, batch_shape, n_micro)
-        self.train = RankProgram(program, trace, mesh, {**params, **optimizer.state_tensors()}, split)
+        program, trace = train_program(model, optimizer, self.state(), batch_shape, n_micro)
+        self.train = RankProgram(program, trace, mesh, self.state(), split)
         program, trace = loss_program(model, batch_shape)
-        self.loss = RankProgram(program, trace, mesh, params, split)
+        self.loss = RankProgram(program, trace, mesh, dict(model.named_parameters()), split)
 
     def __call__(self, ids: np.ndarray, labels: np.ndarray) -> DistValue:
         """Train on one global batch, int [batch, seq], which every rank passes.  Returns the loss, in parts."""
-        feed = {"n_tokens": self._count(labels), **self.optimizer.scalars()}
-        for m, (i, y) in enumerate(zip(micro_batches(ids, self.n_micro), micro_batches(labels, self.n_micro),
-                                       strict=True)):
+        feed = {"n_tokens": self.count(labels), LEARNING_RATE: self.optimizer.scalars()[0].payload}
+        for m, (i, y) in enumerate(self.parts(ids, labels)):
             feed[f"ids_{m}"], feed[f"labels_{m}"] = i, y
-        loss = self.train(feed)["loss"]
-        self.optimizer.count_step()
-        return loss
+        return self.train(feed)["loss"]
 
     def evaluate(self, ids: np.ndarray, labels: np.ndarray) -> DistValue:
         """The loss of one global batch, in parts."""
-        return self.loss({"ids": ids, "labels": labels, "n_tokens": self._count(labels)})["loss"]
-
-    def _count(self, labels: np.ndarray) -> np.ndarray:
-        return count_tokens(labels, current().default_dtype)
-
-    def share(self, loss: DistValue) -> float:
-        """This rank's part of a loss that `__call__` or `evaluate` returned."""
-        return share(loss, self.mesh, current().rank)
+        return self.loss({"ids": ids, "labels": labels, "n_tokens": self.count(labels)})["loss"]
 
     def programs(self) -> dict[str, str]:
         """File name -> text of the programs that run: the completed global one, and this rank's."""

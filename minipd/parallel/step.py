@@ -1,12 +1,11 @@
-"""One optimizer step, eager: micro-batch by micro-batch, gradients added up, then the optimizer.
+"""One optimizer step on a global batch: what the eager and the static way to run it share, and the eager one.
 
-`EagerStep` and `StaticStep` (in `static_step.py`) are two ways to run the same step; a trainer takes either.  They
-communicate the same: the SPMD rules that place an eager call place an operation of the program.
+Both communicate the same: the SPMD rules that place an eager call place an operation of the program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,11 @@ from minipd.autograd.mode import no_grad
 from minipd.dist.api import shard_tensor
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement, Replicate
+from minipd.dist.value import DistValue
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 
-__all__ = ["EagerStep", "shard_model"]
+__all__ = ["EagerStep", "Step", "shard_model"]
 
 IGNORED = -100
 
@@ -30,44 +30,66 @@ def shard_model(model: Any, mesh: ProcessMesh, placements: Callable[[str, Proces
         shard_tensor(p, mesh, placements(name, mesh))
 
 
-def micro_batches(batch: np.ndarray, n: int) -> list[np.ndarray]:
-    """The global batch in n parts of consecutive sequences."""
-    return np.split(batch, n)
+class Step:
+    """Trains `model` by one step per call: `step(ids, labels)` with a global batch, which every rank passes.
 
-
-def count_tokens(labels: np.ndarray, dtype: Any) -> np.ndarray:
-    """How many labels of the *whole* batch count, 0-D; 1 where none does, so that the loss is 0 and no NaN.
-
-    Every part of the loss is divided by this one number, so the parts of micro-batches and of data-parallel ranks add up
-    to the mean over the batch's tokens, however unevenly they are masked.
-    """
-    return np.array(max(int((labels != IGNORED).sum()), 1), dtype)
-
-
-def share(value: Any, mesh: ProcessMesh, rank: int) -> float:
-    """This rank's part of a distributed scalar: the parts of all ranks of the mesh add up to its value."""
-    at = mesh.coordinate(rank)
-    spoken_for = any(isinstance(p, Replicate) and at[axis] for axis, p in enumerate(value.placements))
-    return 0.0 if spoken_for else float(value.local if value.resolved is None else value.resolved.local)
-
-
-class EagerStep:
-    """Runs steps operator by operator.
-
-    model: has `loss(ids, labels, n_tokens)`.  batch_shape: (sequences, tokens) of the global batch.
+    model: has `loss(ids, labels, n_tokens)`, and distributed parameters.  placements: those of a batch.  n_micro: in
+    how many parts, one after the other, a batch is computed.
     """
 
     def __init__(self, model: Any, optimizer: Any, mesh: ProcessMesh, placements: Sequence[Placement],
-                 batch_shape: tuple[int, int], n_micro: int):
+                 n_micro: int = 1):
         self.model, self.optimizer, self.mesh, self.n_micro = model, optimizer, mesh, n_micro
         self.placements = tuple(placements)
+        optimizer.prepare()
 
-    def __call__(self, ids: np.ndarray, labels: np.ndarray) -> Tensor:
-        """Train on one global batch, int [batch, seq], which every rank passes.  Returns the loss, in parts."""
+    def __call__(self, ids: np.ndarray, labels: np.ndarray) -> DistValue:
+        """Train on one global batch, int [batch, seq].  Returns the loss, in parts (see `share`)."""
+        raise NotImplementedError(f"{type(self).__name__} defines no __call__")
+
+    def evaluate(self, ids: np.ndarray, labels: np.ndarray) -> DistValue:
+        """The loss of one global batch, in parts."""
+        raise NotImplementedError(f"{type(self).__name__} defines no evaluate")
+
+    def programs(self) -> dict[str, str]:
+        """File name -> text of the programs that run."""
+        return {}
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that a step changes, by name: parameters, the optimizer's tensors, and the step count."""
+        state: dict[str, Tensor] = dict(self.model.named_parameters())
+        for name, p in list(state.items()):
+            state.update({f"{name}.{kept}": t for kept, t in self.optimizer.state_of(p).items()})
+        return {**state, "step": self.optimizer.scalars()[1]}
+
+    def parts(self, ids: np.ndarray, labels: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The micro-batches: consecutive sequences of the global batch."""
+        return zip(np.split(ids, self.n_micro), np.split(labels, self.n_micro), strict=True)
+
+    def count(self, labels: np.ndarray) -> np.ndarray:
+        """How many labels of the *whole* batch count, 0-D; 1 where none does, so that the loss is 0 and no NaN.
+
+        Every part of the loss is divided by this one number, so the parts of micro-batches and of data-parallel ranks
+        add up to the mean over the batch's tokens, however unevenly they are masked.
+        """
+        return np.array(max(int((labels != IGNORED).sum()), 1), current().default_dtype)
+
+    def share(self, loss: DistValue) -> float:
+        """This rank's part of a loss: the parts of all ranks of the mesh add up to it."""
+        at = self.mesh.coordinate(current().rank)
+        if any(isinstance(p, Replicate) and at[axis] for axis, p in enumerate(loss.placements)):
+            return 0.0                                  # another rank holds the same and speaks for both
+        return float(loss.local if loss.resolved is None else loss.resolved.local)
+
+
+class EagerStep(Step):
+    """Runs steps operator by operator: gradients of the micro-batches are added up, then the optimizer steps."""
+
+    def __call__(self, ids: np.ndarray, labels: np.ndarray) -> DistValue:
+        """Train on one global batch, int [batch, seq].  Returns the loss, in parts."""
         total = None
-        n_tokens = Tensor(count_tokens(labels, current().default_dtype))
-        parts = zip(micro_batches(ids, self.n_micro), micro_batches(labels, self.n_micro), strict=True)
-        for m, (i, y) in enumerate(parts):
+        n_tokens = Tensor(self.count(labels))
+        for m, (i, y) in enumerate(self.parts(ids, labels)):
             current().rng.set_micro(m)
             loss = self.model.loss(self._shard(i), self._shard(y), n_tokens)
             loss.backward()
@@ -75,21 +97,12 @@ class EagerStep:
         self.optimizer.step()
         self.optimizer.clear_grad()
         assert total is not None
-        return total
+        return total.payload
 
-    def evaluate(self, ids: np.ndarray, labels: np.ndarray) -> Tensor:
+    def evaluate(self, ids: np.ndarray, labels: np.ndarray) -> DistValue:
         """The loss of one global batch, in parts."""
         with no_grad():
-            n_tokens = Tensor(count_tokens(labels, current().default_dtype))
-            return self.model.loss(self._shard(ids), self._shard(labels), n_tokens)
+            return self.model.loss(self._shard(ids), self._shard(labels), Tensor(self.count(labels))).payload
 
     def _shard(self, batch: np.ndarray) -> Tensor:
         return shard_tensor(batch, self.mesh, self.placements)
-
-    def share(self, loss: Tensor) -> float:
-        """This rank's part of a loss that `__call__` or `evaluate` returned."""
-        return share(loss.payload, self.mesh, current().rank)
-
-    def programs(self) -> dict[str, str]:
-        """File name -> text of the programs that run: none."""
-        return {}

@@ -1,0 +1,66 @@
+"""`minipd train`: check what was asked for, then start the ranks of the run."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from minipd.dist.comm.sim import World
+from minipd.dist.launch import launch_mpi
+from minipd.framework.errors import InputError
+from minipd.models.config import RunConfig, from_arguments
+from minipd.models.corpus import load_corpus
+from minipd.models.trainer import latest_checkpoint, run_rank
+from minipd.parallel.checkpoint import read_index
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Train as the arguments say; returns the exit status.
+
+    What can be refused is refused here, before any rank starts: one clear line instead of one from every rank.
+    Raises: InputError.
+    """
+    config = from_arguments(argv)
+    if started_by_launcher():
+        from minipd.dist.comm.mpi import connect
+        run_rank(connect(), config)
+        return 0
+    check_inputs(config)
+    if config.dist.ranks == 1:
+        run_rank(None, config)
+        return 0
+    if config.dist.comm == "sim":
+        World(config.dist.ranks).run(run_rank, config)
+        return 0
+    return launch_mpi(config.dist.ranks, ["-m", "minipd", "train", *argv])
+
+
+def started_by_launcher() -> bool:
+    """Whether this process is an MPI rank already."""
+    return "MINIPD_RANKS" in os.environ
+
+
+def check_inputs(config: RunConfig) -> None:
+    """Raise InputError if the corpus or the checkpoint to resume from is not what the run needs.
+
+    Loading the corpus here also learns its tokenizer once, which the ranks then find in the cache.
+    """
+    load_corpus(config.data.corpus, config.model.vocab_size)
+    if config.resume:
+        index = read_index(latest_checkpoint(Path(config.resume)))
+        _must_equal("model", dataclasses.asdict(config.model), index["model"], config.resume)
+        _must_equal("dist.mesh", config.dist.mesh, index["mesh"], config.resume)
+
+
+def _must_equal(what: str, wanted: Any, found: Any, where: str) -> None:
+    if wanted == found:
+        return
+    if isinstance(wanted, dict):
+        what, wanted, found = next((f"{what}.{k}", v, found.get(k)) for k, v in wanted.items() if v != found.get(k))
+    raise InputError(f"a checkpoint of a run with {what} = {wanted}", f"{found} in {where}",
+                     "resume with the configuration that it was written with")

@@ -1,0 +1,264 @@
+"""One rank of a training run: from the configuration to the report at its end.
+
+Every rank runs the same loop.  Rank 0 also writes the run folder and shows progress.  The ranks agree on the loss, and
+on whether somebody asked to stop, in one collective per step.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from minipd.dist.mesh import ProcessMesh, parse_mesh
+from minipd.framework.context import RankContext
+from minipd.framework.dtype import set_default_dtype
+from minipd.framework.errors import InputError
+from minipd.framework.rank import enter, leave
+from minipd.framework.tensor import Tensor
+from minipd.models import plot
+from minipd.models.batches import Batches, validation_batches
+from minipd.models.config import RunConfig, save, validate
+from minipd.models.corpus import Corpus, load_corpus
+from minipd.models.entropy import bigram_entropy, unigram_entropy
+from minipd.models.generate import generate
+from minipd.models.llama import LlamaForCausalLM
+from minipd.models.placements import batch_placements, parameter_placements
+from minipd.models.progress import TrainingProgress, peak_memory
+from minipd.models.run_folder import CONFIG, RunFolder, read_metrics
+from minipd.nn.parameter import LazyGuard
+from minipd.nn.clip import ClipGradByGlobalNorm
+from minipd.optimizer import AdamW
+from minipd.optimizer.lr import CosineAnnealingDecay, LinearWarmup
+from minipd.parallel.checkpoint import load_checkpoint, read_index, save_checkpoint
+from minipd.parallel.static_step import StaticStep
+from minipd.parallel.step import EagerStep, Step, shard_model
+
+__all__ = ["run_rank"]
+
+CHECKPOINTS = "checkpoints"
+
+
+def run_rank(comm: Any, config: RunConfig) -> Path | None:
+    """Train as one rank of `comm` (None: alone).  Returns the run folder on rank 0, None elsewhere.
+
+    Raises: InputError on every rank if the ranks, the corpus or the checkpoint do not fit the configuration.
+    """
+    ctx = RankContext(0, 1) if comm is None else RankContext(comm.rank, comm.size, comm)
+    token = enter(ctx)
+    try:
+        return Trainer(ctx, config).run()
+    finally:
+        leave(token)
+
+
+class Trainer:
+    """The state of a run on one rank."""
+
+    def __init__(self, ctx: RankContext, config: RunConfig):
+        validate(config, ctx.world_size)
+        self.ctx, self.config, self.comm = ctx, config, ctx.comm
+        self.mesh: ProcessMesh = parse_mesh(config.dist.mesh)
+        self.first = ctx.rank == 0
+        self.corpus = self._load_corpus()
+        set_default_dtype(config.train.dtype)
+        ctx.rng.seed(config.seed)
+        with LazyGuard():
+            self.model = LlamaForCausalLM(config.model)
+        shard_model(self.model, self.mesh, parameter_placements)
+        self.schedule = self._schedule()
+        self.optimizer = self._optimizer()
+        self.step = self._step()
+        t = config.train
+        self.batches = Batches(self.corpus.train, t.batch, config.data.seq_len, config.seed)
+        self.held_out = validation_batches(self.corpus.held_out, t.batch, config.data.seq_len, t.eval_batches)
+        self.stop_asked = False
+        self.start = self._resume() if config.resume else 0
+
+    # ---------------------------------------------------------------------------------------------- preparation
+    def _load_corpus(self) -> Corpus:
+        """Rank 0 first: it learns the tokenizer if nobody has, the others then find it in the cache."""
+        d, v = self.config.data, self.config.model.vocab_size
+        corpus = self._on_first(lambda: load_corpus(d.corpus, v))
+        return load_corpus(d.corpus, v) if corpus is None else corpus
+
+    def _on_first(self, function: Callable[[], Any]) -> Any:
+        """`function()` on rank 0, None elsewhere; an InputError there is raised on every rank."""
+        result, problem = None, None
+        if self.first:
+            try:
+                result = function()
+            except InputError as e:
+                problem = e
+        if self.comm is not None:
+            problem = self.comm.all_gather_object(problem)[0]
+        if problem is not None:
+            raise problem
+        return result
+
+    def _schedule(self) -> Any:
+        t = self.config.train
+        warmup = t.warmup_steps
+        cosine = CosineAnnealingDecay(t.lr, T_max=max(t.steps - warmup, 1), eta_min=t.min_lr)
+        if not warmup:
+            return cosine
+        return LinearWarmup(cosine, warmup_steps=warmup, start_lr=t.lr / (warmup + 1), end_lr=t.lr)
+
+    def _optimizer(self) -> AdamW:
+        t = self.config.train
+        norms = {p.name for name, p in self.model.named_parameters() if name.endswith("norm.weight")}
+        return AdamW(
+            self.schedule, beta1=t.beta1, beta2=t.beta2, epsilon=t.epsilon, weight_decay=t.weight_decay,
+            parameters=self.model.parameters(), grad_clip=ClipGradByGlobalNorm(t.clip_norm) if t.clip_norm else None,
+            apply_decay_param_fun=lambda name: name not in norms)
+
+    def _step(self) -> Step:
+        t, placements = self.config.train, batch_placements(self.mesh)
+        if self.config.dist.eager:
+            return EagerStep(self.model, self.optimizer, self.mesh, placements, t.micro_batches)
+        shape = (t.batch, self.config.data.seq_len)
+        return StaticStep(self.model, self.optimizer, self.mesh, placements, shape, t.micro_batches)
+
+    def _resume(self) -> int:
+        """Fill the state from the checkpoint; returns the steps it has behind it."""
+        folder = latest_checkpoint(Path(self.config.resume))
+        index = load_checkpoint(folder, self.step.state(), self.comm)
+        for _ in range(index["step"]):
+            self.schedule.step()
+        if index["step"] >= self.config.train.steps:
+            raise InputError(f"train.steps above {index['step']}, the step of the checkpoint",
+                             str(self.config.train.steps), "raise --steps to train on")
+        return index["step"]
+
+    # -------------------------------------------------------------------------------------------------- the run
+    def run(self) -> Path | None:
+        """Train to the last step, or until somebody asks to stop."""
+        config, steps = self.config, self.config.train.steps
+        folder = self._on_first(lambda: RunFolder.create(config.out))
+        unigram, bigram = self._entropies()
+        if folder is not None:
+            save(config, folder.path / CONFIG)
+            self._copy_metrics(folder)
+            for name, text in self.step.programs().items():
+                folder.write(name, text)
+        path = self._shared_path(folder)
+        self.progress = TrainingProgress(steps, self.start, shown=self.first)
+        n = sum(int(np.prod(p.shape)) for p in self.model.parameters())
+        self.progress.note(
+            f"{n:,} parameters, mesh {config.dist.mesh}, {'eager' if config.dist.eager else 'static'}, run {path}\n"
+            f"held-out text: unigram entropy {unigram:.3f}, bigram {bigram:.3f} nats/token")
+        done = self._loop(folder, path)
+        self._finish(folder, path, done, unigram, bigram)
+        return path if self.first else None
+
+    def _entropies(self) -> tuple[float, float]:
+        c, v = self.corpus, self.config.model.vocab_size
+        return unigram_entropy(c.train, c.held_out, v), bigram_entropy(c.train, c.held_out, v)
+
+    def _shared_path(self, folder: RunFolder | None) -> Path:
+        path = None if folder is None else str(folder.path)
+        return Path(path if self.comm is None else self.comm.all_gather_object(path)[0])
+
+    def _copy_metrics(self, folder: RunFolder) -> None:
+        """A resumed run's metrics begin with those of the run it goes on from."""
+        if self.start:
+            for row in read_metrics(latest_checkpoint(Path(self.config.resume)).parents[1]):
+                if row["step"] <= self.start:
+                    folder.log(**row)
+
+    def _loop(self, folder: RunFolder | None, path: Path) -> int:
+        t = self.config.train
+        tokens = t.batch * self.config.data.seq_len
+        handlers = self._catch_signals()
+        try:
+            for step in range(self.start + 1, t.steps + 1):
+                began = time.perf_counter()
+                self.ctx.rng.set_step(step)
+                ids, labels = self.batches(step - 1)
+                loss, stop = self._agree(self.step(ids, labels))
+                row = {"step": step, "loss": loss, "lr": float(self.optimizer.get_lr()),
+                       "seconds": time.perf_counter() - began, "tokens": tokens, "memory": peak_memory()}
+                self.schedule.step()
+                self.progress.update(step, loss, tokens)
+                last = stop or step == t.steps
+                if last or step % t.eval_every == 0:
+                    row["val_loss"] = self.validate()
+                    self.progress.note(f"step {step}: validation loss {row['val_loss']:.4f}")
+                if folder is not None:
+                    folder.log(**row)
+                if last or t.checkpoint_every and step % t.checkpoint_every == 0:
+                    self._save(path, step)
+                if stop:
+                    self.progress.note(f"stopped after step {step}; go on with --resume {path}")
+                if last:
+                    return step
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+        return self.start
+
+    def _catch_signals(self) -> dict:
+        """Ctrl-C asks to stop; a second one stops at once.  (Only the main thread of a process can listen.)"""
+        def ask(number: int, frame: Any) -> None:
+            if self.stop_asked:
+                raise KeyboardInterrupt
+            self.stop_asked = True
+        return {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def _agree(self, loss: Tensor) -> tuple[float, bool]:
+        """The global loss, and whether any rank was asked to stop: one all_reduce of two numbers.
+
+        Without it a rank that saw Ctrl-C would leave the others waiting in the next step's collectives.
+        """
+        mine = np.array([self.step.share(loss), float(self.stop_asked)])
+        if self.comm is not None:
+            mine = self.comm.all_reduce(mine, tuple(range(self.comm.size)))
+        return float(mine[0]), bool(mine[1] > 0)
+
+    def validate(self) -> float:
+        """The mean loss over the validation batches."""
+        total = sum(self.step.share(self.step.evaluate(ids, labels)) for ids, labels in self.held_out)
+        value = np.array([total / len(self.held_out)])
+        if self.comm is not None:
+            value = self.comm.all_reduce(value, tuple(range(self.comm.size)))
+        return float(value[0])
+
+    def _save(self, path: Path, step: int) -> None:
+        extra = {"step": step, "model": dataclasses.asdict(self.config.model), "mesh": self.config.dist.mesh}
+        save_checkpoint(path / CHECKPOINTS / f"step-{step:06d}", self.step.state(), extra, self.comm)
+
+    def _finish(self, folder: RunFolder | None, path: Path, step: int, unigram: float, bigram: float) -> None:
+        s = self.config.sample
+        text = ""
+        if s.tokens:
+            prompt = self.corpus.tokenizer.encode(s.prompt)
+            text = self.corpus.tokenizer.decode(
+                generate(self.model, prompt, s.tokens, s.temperature, self.config.seed))
+        if folder is not None:
+            plot.loss_curve(read_metrics(path), path / "loss.svg", unigram, bigram)
+            if text:
+                folder.write("sample.txt", text + "\n")
+                self.progress.note(f"\n{text}\n")
+            self.progress.note(f"loss curve, checkpoint and sample: {path}")
+            folder.close()
+        self.progress.finish()
+
+
+def latest_checkpoint(given: Path) -> Path:
+    """The checkpoint that `given` is, or the last one of the run folder that it is.
+
+    Raises: InputError if there is none.
+    """
+    if (given / "index.json").is_file():
+        return given
+    found = sorted((given / CHECKPOINTS).glob("step-*"))
+    found = [f for f in found if (f / "index.json").is_file()]
+    if not found:
+        raise InputError("a checkpoint, or a run folder with one", str(given), "name another path")
+    read_index(found[-1])
+    return found[-1]
