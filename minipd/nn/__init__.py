@@ -1,0 +1,25 @@
+"""Neural networks: layers, their functions, initializers, and gradient clipping (Paddle's `paddle.nn`)."""
+
+from minipd.nn import functional, initializer
+from minipd.nn.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
+from minipd.nn.common import (
+    Dropout,
+    Embedding,
+    Flatten,
+    Identity,
+    Linear,
+    ReLU,
+    Sigmoid,
+    SiLU,
+    Silu,
+    Softmax,
+    Tanh,
+)
+from minipd.nn.container import LayerList, Sequential
+from minipd.nn.layer import Layer
+from minipd.nn.loss import CrossEntropyLoss, MSELoss
+from minipd.nn.norm import RMSNorm
+
+__all__ = ["ClipGradByGlobalNorm", "ClipGradByNorm", "ClipGradByValue", "CrossEntropyLoss", "Dropout", "Embedding",
+           "Flatten", "Identity", "Layer", "LayerList", "Linear", "MSELoss", "RMSNorm", "ReLU", "Sequential", "SiLU",
+           "Sigmoid", "Silu", "Softmax", "Tanh", "functional", "initializer"]

@@ -1,0 +1,162 @@
+"""Layers with few words: Linear, Embedding, Dropout, Identity, Flatten, and the activations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minipd.framework.tensor import Tensor
+from minipd.nn import functional as F
+from minipd.nn.initializer import XavierUniform, ZeroRow
+from minipd.nn.layer import Layer
+from minipd.nn.param_attr import ParamAttr
+from minipd.ops.manipulation import flatten
+
+__all__ = ["Dropout", "Embedding", "Flatten", "Identity", "Linear", "ReLU", "SiLU", "Sigmoid", "Silu", "Softmax",
+           "Tanh"]
+
+
+class Linear(Layer):
+    """x @ weight + bias.   x [..., in] -> [..., out];  weight [in, out], bias [out] (none with bias_attr=False)
+
+    >>> from minipd.ops.creation import ones
+    >>> Linear(3, 2)(ones([5, 3])).shape
+    paddle.Size([5, 2])
+    """
+
+    def __init__(self, in_features: int, out_features: int, weight_attr: Any = None, bias_attr: Any = None,
+                 name: str | None = None):
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        self.weight = self.create_parameter([in_features, out_features], weight_attr)
+        self.bias = self.create_parameter([out_features], bias_attr, is_bias=True)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.linear(input, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return f"in_features={self.in_features}, out_features={self.out_features}, dtype={self.weight.dtype.name}"
+
+
+class Embedding(Layer):
+    """Rows of `weight` [num_embeddings, embedding_dim] by number.   x int [...] -> [..., embedding_dim]
+
+    padding_idx: this number gives zeros and no gradient, and its row starts as zeros.
+    Raises: ValueError for max_norm, which is not supported, and for a padding_idx that is no row.
+    """
+
+    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
+                 max_norm: float | None = None, norm_type: float = 2.0, *, scale_grad_by_freq: bool = False,
+                 sparse: bool = False, weight_attr: Any = None, name: str | None = None):
+        super().__init__()
+        F.check_embedding(max_norm, scale_grad_by_freq)
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise ValueError(f"Embedding: expected a padding_idx in {-num_embeddings} .. {num_embeddings - 1}, got "
+                                 f"{padding_idx}")
+            padding_idx %= num_embeddings
+        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
+        attr = ParamAttr.of(weight_attr)
+        default = attr.initializer or XavierUniform()
+        if padding_idx is not None:
+            default = ZeroRow(default, padding_idx)
+        self.weight = self.create_parameter([num_embeddings, embedding_dim], attr.starting_as(default))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.embedding(x, self.weight, self.padding_idx)
+
+    def extra_repr(self) -> str:
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+
+
+class Dropout(Layer):
+    """Each element zeroed with probability p while training; the mask depends on the element's global index only."""
+
+    def __init__(self, p: float = 0.5, inplace: bool = False, axis: Any = None, mode: str = "upscale_in_train",
+                 name: str | None = None):
+        super().__init__()
+        self.p, self.axis, self.mode = p, axis, mode
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout(input, self.p, self.axis, self.training, mode=self.mode)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}, axis={self.axis}, mode={self.mode}"
+
+
+class Identity(Layer):
+    """The input.  Arguments are accepted and ignored."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__()
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input
+
+
+class Flatten(Layer):
+    """The dimensions from start_axis to stop_axis as one."""
+
+    def __init__(self, start_axis: int = 1, stop_axis: int = -1):
+        super().__init__()
+        self.start_axis, self.stop_axis = start_axis, stop_axis
+
+    def forward(self, input: Tensor) -> Tensor:
+        return flatten(input, self.start_axis, self.stop_axis)
+
+
+class ReLU(Layer):
+    """max(x, 0)."""
+
+    def __init__(self, name: str | None = None):
+        super().__init__()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.relu(x)
+
+
+class Sigmoid(Layer):
+    """1 / (1 + e^-x)."""
+
+    def __init__(self, name: str | None = None):
+        super().__init__()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.sigmoid(x)
+
+
+class Silu(Layer):
+    """x * sigmoid(x)."""
+
+    def __init__(self, inplace: bool = False, name: str | None = None):
+        super().__init__()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.silu(x)
+
+
+SiLU = Silu
+
+
+class Tanh(Layer):
+    """The hyperbolic tangent."""
+
+    def __init__(self, name: str | None = None):
+        super().__init__()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.tanh(x)
+
+
+class Softmax(Layer):
+    """e^x / sum e^x over `axis`."""
+
+    def __init__(self, axis: int = -1, name: str | None = None):
+        super().__init__()
+        self.axis = axis
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.softmax(x, self.axis)
+
+    def extra_repr(self) -> str:
+        return f"axis={self.axis}"

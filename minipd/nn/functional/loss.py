@@ -1,0 +1,166 @@
+"""Losses.
+
+The mean of a classification loss divides by the number of labels that count (or by their weights), over the global
+batch: under data parallelism, numerator and denominator are each summed over the ranks before they meet, so a rank with
+few valid tokens weighs little.  A batch in which every label is ignored gives 0, and zero gradients.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minipd.framework import dtype as dtypes
+from minipd.framework.meta import describe
+from minipd.framework.tensor import Tensor
+from minipd.nn.functional.common import log_softmax
+from minipd.ops import reduce
+from minipd.ops.cast import cast
+from minipd.ops.embedding import embedding, take_along_axis
+from minipd.ops.loss import cross_entropy_with_softmax
+from minipd.ops.math import log, square
+from minipd.ops.shapes import normalize_axis, require_floating
+
+__all__ = ["cross_entropy", "mse_loss", "softmax_with_cross_entropy"]
+
+
+def check_reduction(what: str, reduction: str) -> None:
+    """ValueError unless the reduction is one of "mean", "sum" and "none"."""
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{what}: expected reduction 'mean', 'sum' or 'none', got {reduction!r}")
+
+
+def cross_entropy(input: Tensor, label: Tensor, weight: Tensor | None = None, ignore_index: int = -100,
+                  reduction: str = "mean", soft_label: bool = False, axis: int = -1, use_softmax: bool = True,
+                  label_smoothing: float = 0.0, name: str | None = None) -> Tensor:
+    """Paddle's `cross_entropy`: -log softmax(input)[label] over the classes along `axis`.
+
+    Args:
+        input: logits [..., C, ...]; probabilities with use_softmax=False.
+        label: ints, of input's shape without `axis` or with size 1 there; with soft_label, a distribution over the
+            classes, of input's shape.
+        weight: a factor per class, [C]; the mean then divides by the sum of the factors.
+        ignore_index: labels that do not count (hard labels only).
+        reduction: "mean", "sum", or "none", which has the labels' shape.
+        label_smoothing: this much of each label is spread evenly over all classes.
+
+    Low-precision logits are taken in float32; the result is rounded back.  (Where ignore_index is negative, Paddle's
+    mean divides by all labels, the ignored ones too; here they never count.)
+    Raises: ValueError for labels that do not fit the logits, or that name no class; TypeError for other dtypes.
+
+    >>> from minipd.ops.creation import to_tensor
+    >>> logits = to_tensor([[0.0, 1.0, 2.0, 3.0]])
+    >>> round(cross_entropy(logits, to_tensor([2])).item(), 5)
+    1.44019
+    >>> round(cross_entropy(logits, to_tensor([2]), label_smoothing=0.1).item(), 5)
+    1.49019
+    >>> cross_entropy(logits, to_tensor([-100])).item()
+    0.0
+    """
+    check_reduction("cross_entropy", reduction)
+    require_floating("cross_entropy", input.payload)
+    if input.payload.dtype in dtypes.LOW_PRECISION:
+        wide = cross_entropy(cast(input, "float32"), label, weight, ignore_index, reduction, soft_label, axis,
+                             use_softmax, label_smoothing)
+        return cast(wide, input.dtype)
+    axis = normalize_axis("cross_entropy", axis, input.ndim)
+    if weight is not None:
+        if weight.shape != [input.shape[axis]]:
+            raise ValueError(f"cross_entropy: expected weight of shape [{input.shape[axis]}], one per class, got "
+                             f"{list(weight.shape)}")
+        weight = cast(weight, input.dtype)
+    if soft_label:
+        return _reduced(*_soft(input, label, weight, axis, use_softmax, label_smoothing), reduction)
+    flat = label.ndim == input.ndim - 1
+    label = label.unsqueeze(axis) if flat else label
+    _check_labels(input, label, axis, ignore_index)
+    loss, counted = _hard(input, label, weight, axis, ignore_index, use_softmax, label_smoothing, reduction)
+    return _reduced(loss.squeeze(axis) if flat and reduction == "none" else loss, counted, reduction)
+
+
+def _hard(z: Tensor, label: Tensor, weight: Tensor | None, axis: int, ignore_index: int, use_softmax: bool,
+          smoothing: float, reduction: str) -> tuple[Tensor, Tensor | None]:
+    """(loss, what it counts), both with size 1 along `axis`.
+
+    With smoothing e, the loss is lse - (1 - e) z[label] - e mean(z): the plain one plus e (z[label] - mean(z)).
+    """
+    valid = cast(label != ignore_index, z.dtype)
+    safe = label * cast(valid, label.dtype)             # ignored labels look up class 0, and are multiplied by 0
+    if use_softmax:
+        _, loss = cross_entropy_with_softmax(z, label, ignore_index, axis)
+    else:
+        z = log(z)
+        loss = -take_along_axis(z, safe, axis) * valid
+    if smoothing > 0.0:
+        loss = loss + (take_along_axis(z, safe, axis) - reduce.mean(z, axis, keepdim=True)) * (valid * smoothing)
+    if weight is None:
+        return loss, valid if reduction == "mean" else None
+    factor = embedding(safe, weight.unsqueeze(-1)).squeeze(-1)
+    if smoothing > 0.0:
+        factor = factor * (1.0 - smoothing) + reduce.mean(weight) * smoothing
+    factor = factor * valid
+    return loss * factor, factor
+
+
+def _soft(z: Tensor, label: Tensor, weight: Tensor | None, axis: int, use_softmax: bool,
+          smoothing: float) -> tuple[Tensor, Tensor | None]:
+    """(loss, what it counts; None: every position once), both with size 1 along `axis`."""
+    if label.shape != z.shape or label.payload.dtype not in dtypes.FLOATS:
+        raise ValueError(f"cross_entropy: expected soft labels, floats of the shape of {describe(z.payload)}, got "
+                         f"{describe(label.payload)}")
+    if smoothing > 0.0:
+        label = label * (1.0 - smoothing) + smoothing / z.shape[axis]
+    loss = -reduce.sum(label * (log_softmax(z, axis) if use_softmax else log(z)), axis, keepdim=True)
+    if weight is None:
+        return loss, None
+    factor = reduce.sum(label * weight.reshape([-1] + [1] * (z.ndim - 1 - axis)), axis, keepdim=True)
+    return loss * factor, factor
+
+
+def _reduced(loss: Tensor, counted: Tensor | None, reduction: str) -> Tensor:
+    if reduction == "none":
+        return loss
+    if reduction == "sum":
+        return reduce.sum(loss)
+    if counted is None:
+        return reduce.mean(loss)
+    n = reduce.sum(counted)
+    return reduce.sum(loss) / (n + cast(n == 0.0, n.dtype))
+
+
+def _check_labels(input: Tensor, label: Tensor, axis: int, ignore_index: int) -> None:
+    own, got = list(input.shape), list(label.shape)
+    want = [*own[:axis], 1, *own[axis + 1:]]
+    if got != want or label.payload.dtype not in dtypes.INTS:
+        raise ValueError(f"cross_entropy: expected int labels of shape {own[:axis] + own[axis + 1:]} or {want} for "
+                         f"logits {describe(input.payload)}, got {describe(label.payload)}")
+    values, classes = label.payload, own[axis]
+    if type(values) is np.ndarray:                      # traced and distributed labels have no values here
+        bad = values[(values != ignore_index) & ((values < 0) | (values >= classes))]
+        if bad.size:
+            raise ValueError(f"cross_entropy: expected labels in 0 .. {classes - 1}, or ignore_index = {ignore_index}, "
+                             f"got {bad[0]}")
+
+
+def softmax_with_cross_entropy(logits: Tensor, label: Tensor, soft_label: bool = False, ignore_index: int = -100,
+                               numeric_stable_mode: bool = True, return_softmax: bool = False, axis: int = -1) -> Any:
+    """The loss of every position, with size 1 along `axis`; and the softmax, with return_softmax."""
+    axis = normalize_axis("softmax_with_cross_entropy", axis, logits.ndim)
+    if soft_label:
+        loss, _ = _soft(logits, label, None, axis, True, 0.0)
+        return (loss, log_softmax(logits, axis).exp()) if return_softmax else loss
+    _check_labels(logits, label, axis, ignore_index)
+    softmax, loss = cross_entropy_with_softmax(logits, label, ignore_index, axis)
+    return (loss, softmax) if return_softmax else loss
+
+
+def mse_loss(input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None) -> Tensor:
+    """(input - label)^2, broadcast; its mean, its sum, or itself.
+
+    >>> from minipd.ops.creation import to_tensor
+    >>> mse_loss(to_tensor([1.0, 2.0]), to_tensor([1.0, 4.0])).item()
+    2.0
+    """
+    check_reduction("mse_loss", reduction)
+    return _reduced(square(input - label), None, reduction)
