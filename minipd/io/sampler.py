@@ -1,0 +1,179 @@
+"""Samplers: in which order samples are taken, and how they are dealt into batches and to ranks.
+
+A shuffled order is a function of the seed (`paddle.seed`) and of the epoch, nothing else: every rank computes the same
+one, and `set_epoch` returns to any.  Each pass over a sampler is an epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sized
+from typing import Any
+
+from minipd.framework import philox
+from minipd.framework.rank import current
+from minipd.io.permutation import permutation
+
+__all__ = ["BatchSampler", "DistributedBatchSampler", "RandomSampler", "Sampler", "SequenceSampler"]
+
+
+class Sampler:
+    """The base of all samplers.  A subclass defines `__iter__`, which gives sample numbers."""
+
+    def __init__(self, data_source: Sized | None = None):
+        self.data_source = data_source
+
+    def __iter__(self) -> Iterator[int]:
+        raise NotImplementedError(f"{type(self).__name__}: a Sampler defines __iter__()")
+
+    def __len__(self) -> int:
+        return len(self._source())
+
+    def _source(self) -> Sized:
+        if self.data_source is None:
+            raise ValueError(f"{type(self).__name__}: expected a data_source with a length, got None")
+        return self.data_source
+
+
+class SequenceSampler(Sampler):
+    """0, 1, 2, ..."""
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self)))
+
+
+class RandomSampler(Sampler):
+    """A random order, another one in each epoch.
+
+    replacement: draw each number independently, `num_samples` times, instead.  num_samples: only so many; all unless
+    given.  generator: an iterator that yields the numbers instead.
+
+    Raises: ValueError for a num_samples that is not positive, or is more than there are without replacement.
+    """
+
+    def __init__(self, data_source: Sized, replacement: bool = False, num_samples: int | None = None,
+                 generator: Any = None):
+        super().__init__(data_source)
+        self.replacement, self.generator, self.epoch = replacement, generator, 0
+        self.num_samples = len(data_source) if num_samples is None else num_samples
+        if num_samples is not None and (num_samples <= 0 or not replacement and num_samples > len(data_source)):
+            raise ValueError(f"RandomSampler: expected num_samples in 1 .. {len(data_source)} (more only with "
+                             f"replacement), got {num_samples}")
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next pass is that of this epoch."""
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[int]:
+        if self.generator is not None:
+            return (next(self.generator) for _ in range(self.num_samples))
+        key = shuffle_key(self.epoch)
+        self.epoch += 1
+        n = len(self._source())
+        if self.replacement:
+            return iter(philox.integers(key, (self.num_samples,), 0, n).tolist())
+        return iter(permutation(key, n)[:self.num_samples].tolist())
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+def shuffle_key(epoch: int) -> Any:
+    """The key of an epoch's order, on every rank the same."""
+    return philox.key_of(current().rng.initial_seed, "shuffle", epoch)
+
+
+class BatchSampler(Sampler):
+    """Sample numbers in lists of `batch_size`; the last one may be shorter, unless drop_last.
+
+    dataset or sampler: what to take numbers from, in order; with a dataset, `shuffle` takes them at random.
+    Raises: ValueError for both or neither, or a batch_size that is not positive.
+
+    >>> list(BatchSampler(range(5), batch_size=2))
+    [[0, 1], [2, 3], [4]]
+    """
+
+    def __init__(self, dataset: Sized | None = None, sampler: Iterable[int] | None = None, shuffle: bool = False,
+                 batch_size: int = 1, drop_last: bool = False):
+        super().__init__(dataset)
+        if (dataset is None) == (sampler is None):
+            raise ValueError("BatchSampler: expected a dataset or a sampler, got both or neither")
+        if sampler is not None and shuffle:
+            raise ValueError("BatchSampler: shuffle is for a dataset; a sampler decides the order itself")
+        check_batch_size("BatchSampler", batch_size)
+        self.batch_size, self.drop_last = batch_size, drop_last
+        self.sampler: Any = sampler
+        if dataset is not None:
+            self.sampler = RandomSampler(dataset) if shuffle else SequenceSampler(dataset)
+
+    def __iter__(self) -> Iterator[list[int]]:          # type: ignore[override]
+        batch: list[int] = []
+        for index in self.sampler:
+            batch.append(index)
+            if len(batch) == self.batch_size:
+                yield batch
+                batch = []
+        if batch and not self.drop_last:
+            yield batch
+
+    def __len__(self) -> int:
+        return len(self.sampler) // self.batch_size if self.drop_last else -(-len(self.sampler) // self.batch_size)
+
+
+def check_batch_size(what: str, batch_size: Any) -> None:
+    """ValueError unless it is a positive int."""
+    if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
+        raise ValueError(f"{what}: expected batch_size to be a positive int, got {batch_size!r}")
+
+
+class DistributedBatchSampler(BatchSampler):
+    """This rank's share of every batch.
+
+    The batches of all ranks together, in rank order, are the batches of one rank with batch_size * num_replicas.  The
+    first samples are taken again at the end, so that every rank gets equally many.
+
+    num_replicas, rank: how many ranks share the data, and which one this is; the rank context's unless given.
+    Raises: ValueError for a rank that is not among num_replicas.
+
+    >>> [list(DistributedBatchSampler(range(7), 2, num_replicas=2, rank=r)) for r in range(2)]
+    [[[0, 1], [4, 5]], [[2, 3], [6, 0]]]
+    """
+
+    def __init__(self, dataset: Sized, batch_size: int, num_replicas: int | None = None, rank: int | None = None,
+                 shuffle: bool = False, drop_last: bool = False):
+        super().__init__(dataset, None, shuffle, batch_size, drop_last)
+        ctx = current()
+        self.nranks = ctx.world_size if num_replicas is None else num_replicas
+        self.local_rank = ctx.rank if rank is None else rank
+        if self.nranks < 1 or not 0 <= self.local_rank < self.nranks:
+            raise ValueError(f"DistributedBatchSampler: expected a rank in 0 .. num_replicas - 1, got rank "
+                             f"{self.local_rank} of {self.nranks}")
+        self.shuffle, self.epoch = shuffle, 0
+        self.num_samples = -(-len(dataset) // self.nranks)
+        self.total_size = self.num_samples * self.nranks
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next pass is that of this epoch."""
+        self.epoch = epoch
+
+    def _order(self) -> list[int]:
+        """All sample numbers in this epoch's order, the first ones again at the end up to a multiple of the ranks."""
+        n = len(self._source())
+        order = permutation(shuffle_key(self.epoch), n).tolist() if self.shuffle else list(range(n))
+        self.epoch += self.shuffle
+        while order and len(order) < self.total_size:
+            order += order[:self.total_size - len(order)]
+        return order
+
+    def __iter__(self) -> Iterator[list[int]]:          # type: ignore[override]
+        order = self._order()
+        everyone = self.batch_size * self.nranks
+        for start in range(0, len(order), everyone):
+            batch = order[start:start + everyone]
+            size = len(batch) // self.nranks
+            if size < self.batch_size and self.drop_last:
+                return
+            yield batch[self.local_rank * size:(self.local_rank + 1) * size]
+
+    def __len__(self) -> int:
+        whole, rest = divmod(self.num_samples, self.batch_size)
+        return whole + (rest > 0 and not self.drop_last)
