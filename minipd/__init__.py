@@ -13,12 +13,13 @@ from minipd.framework.floors import wire as _wire
 __version__ = "0.1.0"
 
 FLOORS = (
-    _Floor(1, opens=("framework", "ops", "autograd", "nn", "optimizer", "io", "amp"),
+    _Floor(1, opens=("framework", "ops", "autograd", "nn", "optimizer", "regularizer", "io", "amp"),
            exports=("framework.dtype", "framework.tensor", "framework.random",
                     "ops.creation", "ops.cast", "ops.math", "ops.logic", "ops.reduce", "ops.linalg",
                     "ops.broadcast", "ops.manipulation", "ops.activation", "ops.embedding", "ops.loss", "ops.random",
-                    "autograd.mode", "autograd.engine"),
-           imports=("ops.methods", "ops.update", "autograd.tape", "autograd.methods", "autograd")),
+                    "autograd.mode", "autograd.engine", "nn.param_attr", "nn.parameter", "io.serialization"),
+           imports=("ops.methods", "ops.update", "autograd.tape", "autograd.methods", "autograd", "nn", "optimizer",
+                    "regularizer", "io")),
     _Floor(2, opens=("ir", "jit", "static", "executor")),
     _Floor(3, opens=("passes",)),
     _Floor(4, opens=("decomposition", "cinn"), imports=("decomposition",)),
