@@ -11,12 +11,14 @@ import heapq
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from minipd.autograd.tape import Node, node_of, version_of
 from minipd.framework.context import using
 from minipd.framework.meta import describe
 from minipd.framework.row import ROWS, VjpCall
 from minipd.framework.tensor import Tensor
-from minipd.ops.creation import full_like
+from minipd.ops.creation import Assign, full_like
 
 __all__ = ["backward", "grad"]
 
@@ -68,6 +70,7 @@ def run_backward(roots: Sequence[Tensor], grads: Sequence[Tensor], wanted: Seque
     """
     want = {(node_of(w), w.index): i for i, w in enumerate(wanted)}
     result: list[Tensor | None] = [None] * len(wanted)
+    lent = {id(g.payload) for g in grads}       # arrays that somebody else holds too; see `_owned`
     pending: dict[Node, list] = {}
     heap: list[tuple[int, Node]] = []
 
@@ -91,14 +94,16 @@ def run_backward(roots: Sequence[Tensor], grads: Sequence[Tensor], wanted: Seque
                     for hook in functions:
                         if gs[i] is not None:
                             replaced = hook(gs[i])
-                            gs[i] = gs[i] if replaced is None else replaced
+                            if replaced is not None:
+                                gs[i] = replaced
+                                lent.add(id(replaced.payload))
             for i, g in enumerate(gs):
                 at = want.get((node, i))
                 if at is not None:
-                    result[at] = g
+                    result[at] = g if g is None else _owned(g, lent)
             if node.leaf is not None:
                 if not wanted:
-                    node.leaf.grad = _accumulated(node.leaf.grad, gs[0])
+                    node.leaf.grad = _accumulated(node.leaf.grad, gs[0], lent)
                 continue
             if node.saved is None:
                 raise RuntimeError(f"backward through {node.row.name} a second time, but what it had saved was freed "  # type: ignore
@@ -109,6 +114,8 @@ def run_backward(roots: Sequence[Tensor], grads: Sequence[Tensor], wanted: Seque
                 for i, g in _rule_results(call, got, node):
                     edge = node.edges[i]
                     if edge is not None and g is not None:
+                        if any(g is x for x in gs):
+                            lent.add(id(g.payload))
                         give(edge[0], edge[1], g)
             if not (retain_graph or create_graph):
                 node.saved = None
@@ -120,10 +127,20 @@ def match(g: Tensor, like: Any) -> Tensor:
     return ROWS["match"](g, Tensor(like)) if hasattr(like, "placements") else g
 
 
-def _accumulated(old: Tensor | None, g: Tensor) -> Tensor:
+def _accumulated(old: Tensor | None, g: Tensor, lent: set[int]) -> Tensor:
     if old is None:
+        g = _owned(g, lent)
         return g if not g.stop_gradient else Tensor(g.payload)
     return old + g
+
+
+def _owned(g: Tensor, lent: set[int]) -> Tensor:
+    """The gradient in memory of its own.  Rules pass on what they are given where they can (both operands of `+` get
+    the very same array) or a view of it; whoever then scales one gradient in place must not change the others.
+    """
+    if type(g.payload) is not np.ndarray or g.payload.base is None and id(g.payload) not in lent:
+        return g
+    return Assign(g)
 
 
 def _root_gradient(y: Tensor, g: Tensor | None, who: str) -> Tensor:
