@@ -160,6 +160,8 @@ class Tensor:
     # ------------------------------------------------------------------------------------------------ handles
     def detach(self) -> Tensor:
         """A tensor on the same memory without gradient history (later writes to either are seen by both)."""
+        if getattr(type(self.payload), "traced", False):
+            return self.payload.detached(self)
         t = Tensor(self.payload)
         t.storage = shared(self)
         t.seen = t.storage.version

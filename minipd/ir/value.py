@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from minipd.framework.row import ROWS
+from minipd.framework.tensor import Tensor
 from minipd.ir.attributes import ArrayAttribute, Attribute, BoolAttribute
 from minipd.ir.types import TensorType, Type
 
@@ -27,6 +29,7 @@ class Value:
     """
 
     __slots__ = ("_type", "_uses")
+    traced = True                       # as the payload of a Tensor: a write rebinds the handle
 
     def __init__(self, type: Type):
         self._type = type
@@ -126,6 +129,10 @@ class Value:
         raise TypeError(f"{asked}: expected a tensor with values, got {describe(self)}, which is being traced: its "
                         "values exist only when the program runs. Branch on it with paddle.static.nn.cond, select with "
                         "paddle.where, or compute this outside of the traced function")
+
+    def detached(self, handle: Tensor) -> Tensor:
+        """`handle.detach()` for a handle on this value: a view of it through which no gradient flows."""
+        return ROWS["share_data_"](handle)
 
     def __repr__(self) -> str:
         return describe(self)

@@ -96,6 +96,20 @@ class Assign:
         return g
 
 
+@op("share_data_", Trait.VIEW, Trait.EXACT)
+class ShareData:
+    """The same tensor, through which no gradient flows: what `detach` is in a program."""
+
+    def infer_meta(x):
+        return Meta(x.shape, x.dtype)
+
+    def kernel(xp, x):
+        return x
+
+    def put_back(base, view):
+        return view
+
+
 def shape_tuple(what: str, shape: Any) -> tuple:
     """A shape given as an int, a sequence of ints (or of 0-D tensors) or an int tensor."""
     if isinstance(shape, Tensor):

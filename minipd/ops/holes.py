@@ -26,6 +26,7 @@ HOLES: list[Hole] = [
     Hole("vjp", "the result is a truth value or an index: the gradient is zero wherever it exists", (
         "argmax", "equal", "greater_equal", "greater_than", "isfinite", "less_equal", "less_than", "logical_and",
         "logical_not", "logical_or", "not_equal")),
+    Hole("vjp", "stopping the gradient is what it is for", ("share_data_",)),
     Hole("vjp", "a step of an optimizer ends what is differentiated", ("adamw", "sgd")),
     Hole("kernel_out", "a view shares its operand's memory: there is nothing to write", (Trait.VIEW,)),
     Hole("kernel_out", "a few integers, computed once when a program is loaded", ("full_int_array",)),

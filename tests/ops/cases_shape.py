@@ -131,6 +131,12 @@ def _(d):
         yield Case((d.floats(*shape),), lambda x: np.array(x.tolist(), float).reshape(x.shape))
 
 
+@cases("share_data_", "any")
+def _(d):
+    for shape in SHAPES:
+        yield Case((d.floats(*shape),), lambda x: x)
+
+
 @cases("reshape", "any")
 def _(d):
     for own, shape in (((2, 3), (6,)), ((6,), (3, 2)), ((2, 3, 5), (10, 3)), ((), (1, 1)), ((1,), ()), ((0, 3), (5, 0)),

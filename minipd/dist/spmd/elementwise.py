@@ -36,7 +36,7 @@ def where(condition: Any, x: Any, y: Any) -> Notation:
     return pointwise(condition, x, y)
 
 
-@spmd("assign")
+@spmd("assign", "share_data_")
 def assign(x: Any) -> Notation:
     return pointwise(x, linear=((0,),), carries="any")
 
