@@ -83,6 +83,10 @@ class Builder:
         """A write of program state."""
         return self.build("builtin.set_parameter", [value], {"parameter_name": name})
 
+    def output(self, name: str, value: Value) -> Operation:
+        """A result of the program."""
+        return self.build("builtin.shadow_output", [value], {"output_name": name})
+
     def constant(self, value: Any, dtype: Any = None) -> OpResult:
         """What a mutable attribute becomes: a tuple of ints a `full_int_array`, a number a `full` of shape [1].
 

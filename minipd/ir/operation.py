@@ -237,6 +237,24 @@ def walk_inside(op: Operation) -> Iterator[Operation]:
         stack.extend(reversed([inner for block in op.blocks() for inner in block.ops]))
 
 
+def captured(op: Operation) -> list[Value]:
+    """The values that the regions of `op` read from around it, in order, each once."""
+    inside: set[Value] = set()
+    found: dict[Value, None] = {}
+    pending: list[Operation] = []
+    for block in reversed(list(op.blocks())):
+        inside.update(block.args())
+        pending += reversed(block.ops)
+    while pending:
+        inner = pending.pop()
+        found.update((v, None) for v in inner.operands_source() if v not in inside and v not in found)
+        inside.update(inner.results())
+        for block in reversed(list(inner.blocks())):
+            inside.update(block.args())
+            pending += reversed(block.ops)
+    return list(found)
+
+
 def user_error(op: Operation, problem: str) -> str:
     """`problem` with what is needed to find the operation: its name, its operands, the user's line if it is known."""
     where = op.attributes.get("op_callstack")

@@ -105,6 +105,15 @@ def result_values(op: Operation) -> list[Value]:
     return []
 
 
+def is_attribute_only(op: Operation) -> bool:
+    """Whether a constant stands only where calls of rows have attributes: nobody reads it as a tensor."""
+    for use in op.result(0).uses:
+        row = use.owner().row
+        if row is None or use.index() < number_of_tensors(use.owner(), row):
+            return False
+    return True
+
+
 def is_pure(op: Operation) -> bool:
     """Whether an operation may be removed when nothing uses its results."""
     traits = op.info.traits
