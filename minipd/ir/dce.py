@@ -1,18 +1,45 @@
-"""Removing operations whose results nobody uses, and whose running nobody notices."""
+"""Dead code elimination: operations whose results nothing reads, and which do nothing else."""
 
 from __future__ import annotations
 
+from minipd.ir.operation import Operation, walk_inside
 from minipd.ir.program import Program
 from minipd.ir.schema import is_pure
+from minipd.ir.types import StackType
 
 __all__ = ["remove_dead_ops"]
 
 
 def remove_dead_ops(program: Program) -> int:
-    """Remove dead operations from the global block, users before what they use; returns how many."""
-    removed = 0
-    for op in reversed(list(program.global_block())):
-        if is_pure(op) and not op.regions and op.num_results() and all(r.use_empty() for r in op.results()):
+    """Remove them, in regions too; returns how many operations are gone.
+
+    Inputs (`pd_op.data`) stay, used or not: they are the program's signature.
+    """
+    before = program.num_ops()
+    # users stand behind what they use, so going from the back sees every use that remains; the regions of an operation
+    # that stays come before what stands in front of it, because they use that
+    open_blocks = [reversed(program.global_block().ops)]
+    while open_blocks:
+        op = next(open_blocks[-1], None)
+        if op is None:
+            open_blocks.pop()
+        elif _dead(op):
             op.erase()
-            removed += 1
-    return removed
+        else:
+            open_blocks += [reversed(block.ops) for block in op.blocks()]
+    return before - program.num_ops()
+
+
+def _dead(op: Operation) -> bool:
+    """Whether an operation has no users, and it and everything inside of it may go."""
+    if op.name() in ("pd_op.data", "cf.yield") or not all(r.use_empty() for r in op.results()):
+        return False
+    return all(inner.name() == "cf.yield" or _removable(inner) for inner in walk_inside(op))
+
+
+def _removable(op: Operation) -> bool:
+    """Whether nothing but its results tells that an operation ran.  A push shows only in the pop of its stack."""
+    if op.name() == "cf.tuple_push":
+        create = op.operand_source(0).get_defining_op()
+        return create is not None and create.result(StackType.ENDS.index("outlet")).use_empty()
+    return op.name() == "cf.tuple_pop" or is_pure(op)
