@@ -1,0 +1,10 @@
+"""Paddle's static API: what is about programs by name.
+
+    input          InputSpec, the declaration of an input
+    control_flow   cond
+    nn             the names of `paddle.static.nn`
+"""
+
+from minipd.static.input import InputSpec
+
+__all__ = ["InputSpec"]

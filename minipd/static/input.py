@@ -1,0 +1,51 @@
+"""InputSpec: what a program's input will look like."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minipd.framework import dtype as dtypes
+from minipd.framework.dim import DimExpr, symbol
+
+__all__ = ["InputSpec"]
+
+
+class InputSpec:
+    """Paddle's `paddle.static.InputSpec`: shape, dtype and name of an input.
+
+    A dimension is a size, None or -1 (any size, whatever other dimensions are), or the name of a symbol: dimensions of
+    one name have one size.
+
+    >>> InputSpec([None, "S", 64], "float32", name="x")
+    InputSpec(shape=(-1, S, 64), dtype=paddle.float32, name=x, stop_gradient=True)
+
+    Raises: ValueError for a negative size other than -1.
+    """
+
+    def __init__(self, shape: Sequence[int | str | DimExpr | None], dtype: Any = "float32", name: str | None = None,
+                 stop_gradient: bool = True):
+        dims = tuple(symbol(d) if isinstance(d, str) else -1 if d is None else d for d in shape)
+        for d in dims:
+            if isinstance(d, int) and d < -1:
+                raise ValueError(f"InputSpec: expected sizes of at least 0, or -1 for any size, got {d} in "
+                                 f"{list(shape)}")
+        self.shape: tuple[int | DimExpr, ...] = dims
+        self.dtype = dtypes.of(dtypes.to_np(dtype))
+        self.name, self.stop_gradient = name, stop_gradient
+
+    @classmethod
+    def from_tensor(cls, tensor: Any, name: str | None = None) -> InputSpec:
+        """The spec of tensors like this one."""
+        return cls(tuple(tensor.shape), tensor.dtype, name, tensor.stop_gradient)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, InputSpec) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype, self.name, self.stop_gradient))
+
+    def __repr__(self) -> str:
+        dims = ", ".join(map(str, self.shape)) + ("," if len(self.shape) == 1 else "")
+        return (f"InputSpec(shape=({dims}), dtype={self.dtype}, name={self.name}, "
+                f"stop_gradient={self.stop_gradient})")
