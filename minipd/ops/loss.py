@@ -34,18 +34,12 @@ class CrossEntropyWithSoftmax:
         return Meta(logits.shape, logits.dtype), Meta(label.shape, logits.dtype)
 
     def kernel(xp, logits, label, *, ignore_index=-100, axis):
-        """loss = log sum e^(x - max) - (x[label] - max): neither large logits nor small probabilities lose anything."""
-        softmax = xp.empty_like(logits)
-        if not logits.size:
-            return softmax, xp.zeros(label.shape, logits.dtype)
-        top = logits.max(axis=axis, keepdims=True)
-        xp.subtract(logits, top, out=softmax)
-        valid = label != ignore_index
-        picked = xp.take_along_axis(softmax, xp.where(valid, label, 0), axis)
-        xp.exp(softmax, out=softmax)
-        total = softmax.sum(axis=axis, keepdims=True)
-        xp.true_divide(softmax, total, out=softmax)
-        return softmax, xp.where(valid, xp.log(total) - picked, logits.dtype.type(0))
+        out = xp.empty_like(logits), xp.empty(label.shape, logits.dtype)
+        _loss_into(xp, out, logits, label, ignore_index, axis)
+        return out
+
+    def kernel_out(xp, out, logits, label, *, ignore_index=-100, axis):
+        _loss_into(xp, out, logits, label, ignore_index, axis)
 
     def vjp_logits(gs, logits: Meta, label, softmax, ignore_index, axis):
         g_softmax, g_loss = gs
@@ -56,6 +50,25 @@ class CrossEntropyWithSoftmax:
             through = (g_softmax - Sum(g_softmax * softmax, axis=(axis,), keepdim=True)) * softmax
             g = through if g is None else g + through
         return g
+
+
+def _loss_into(xp: Any, out: Any, logits: Any, label: Any, ignore_index: int, axis: int) -> None:
+    """loss = log sum e^(x - max) - (x[label] - max): neither large logits nor small probabilities lose anything."""
+    softmax, loss = out
+    if not logits.size:
+        loss[...] = 0
+        return
+    xp.subtract(logits, logits.max(axis=axis, keepdims=True), out=softmax)
+    valid = label != ignore_index
+    wrong = valid & ((label < 0) | (label >= logits.shape[axis]))
+    if wrong.any():
+        raise ValueError(f"cross_entropy_with_softmax: expected labels in 0 .. {logits.shape[axis] - 1} or "
+                         f"ignore_index={ignore_index}, got {label[wrong][0]}")
+    picked = xp.take_along_axis(softmax, xp.where(valid, label, 0), axis)
+    xp.exp(softmax, out=softmax)
+    total = softmax.sum(axis=axis, keepdims=True)
+    xp.true_divide(softmax, total, out=softmax)
+    loss[...] = xp.where(valid, xp.log(total) - picked, logits.dtype.type(0))
 
 
 @op("cross_entropy_with_softmax_grad")

@@ -134,3 +134,10 @@ def test_random_tensors():
     u = paddle.uniform([1000], min=-2.0, max=3.0).numpy()
     assert u.min() >= -2 and u.max() < 3
     assert paddle.uniform([3], seed=5).tolist() == paddle.uniform([3], seed=5).tolist()
+
+
+def test_labels_out_of_range():
+    logits = paddle.zeros([2, 3])
+    for bad in (3, -1):
+        with pytest.raises(ValueError, match=f"expected labels in 0 .. 2 or ignore_index=-100, got {bad}"):
+            paddle.cross_entropy_with_softmax(logits, paddle.to_tensor([[-100], [bad]]))
