@@ -86,6 +86,13 @@ class Program:
         clone_block(self.global_block(), copy.global_block(), IrMapping() if mapping is None else mapping)
         return copy
 
+    def __deepcopy__(self, memo: dict) -> Program:
+        return self.clone()
+
+    def __reduce__(self) -> tuple:
+        from minipd.ir.parser import parse
+        return parse, (self.to_string("exact"),)        # operations are linked lists, which pickle would recurse into
+
     def is_equal(self, other: Program) -> bool:
         """Whether both programs say the same; see `difference` for where they do not."""
         from minipd.ir.equality import difference

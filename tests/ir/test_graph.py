@@ -1,5 +1,8 @@
 """Values, uses, operations, blocks: the links stay consistent under every change."""
 
+import copy as copy_module
+import pickle
+
 import pytest
 
 from minipd import ops  # noqa: F401  (fills the operator table)
@@ -161,7 +164,7 @@ def test_asking_a_traced_value_for_its_values(built):
 
 
 def test_a_chain_of_5000_operations_needs_no_recursion():
-    """Hard case A3 (karpathy/micrograd PR 90): printing, parsing, verifying, copying, comparing and erasing."""
+    """Hard case A3 (karpathy/micrograd PR 90): printing, parsing, verifying, copying, comparing, pickling, erasing."""
     from minipd.ir.parser import parse
     program = Program()
     build = Builder(program.global_block())
@@ -172,6 +175,7 @@ def test_a_chain_of_5000_operations_needs_no_recursion():
     assert str(program).count("pd_op.tanh") == 5000
     copy = program.clone()
     assert parse(copy.to_string("exact")) == program
+    assert copy_module.deepcopy(program) == program == pickle.loads(pickle.dumps(program))
     for op in reversed(copy.global_block().ops):
         op.erase()
     assert copy.num_ops() == 0
