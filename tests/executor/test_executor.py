@@ -239,13 +239,6 @@ def test_errors_name_the_operation_and_its_operands():
     assert "its operands: result 0 of pd_op.reshape: tensor<2x2xf32>; result 0 of pd_op.reshape" in note
 
 
-def test_collectives_need_a_communicator(program, build):
-    x = build.data("x", (2,), "float32")
-    y, = build.call(ROWS["all_reduce"], (x,), {"group": (0, 1), "op": "sum"})
-    build.output("y", y)
-    with pytest.raises(RuntimeError, match="all_reduce: this rank has no communicator"):
-        Executor(program).run({"x": array(1, 2)})
-
 
 def test_unknown_operations_are_refused_when_prepared(program, build):
     build.build("pd_op.frobnicate")
