@@ -172,6 +172,8 @@ class Trace:
     def read(self, op: Operation, shape: tuple) -> Value:
         """The same input or parameter as `op` of another program, of another shape (a shard's)."""
         type = DenseTensorType(shape, op.result(0).dtype)
+        if op.name() == "pd_op.data":
+            self._names.add(op.attributes["name"].value)
 
         def copy(build: Builder) -> Value:
             attributes = {**op.attributes, **({"shape": type.shape} if op.name() == "pd_op.data" else {})}

@@ -5,6 +5,7 @@ import pytest
 
 from minipd.autograd.mode import no_grad
 from minipd.executor import Executor, Scope
+from minipd.framework.context import using
 from minipd.framework.dim import symbol
 from minipd.framework.meta import Meta
 from minipd.framework.rank import current
@@ -336,3 +337,11 @@ def test_a_detached_tensor_still_shares_its_memory():
     a, b, stop = run(trace(f, spec(3)), array(1, 2, 3))
     assert a.tolist() == b.tolist() == [5, 7, 3] and stop
     assert [t.tolist() for t in f(to_tensor(array(1, 2, 3)))[:2]] == [[5, 7, 3]] * 2
+
+
+def test_the_context_is_as_it_was():
+    """Tracing leaves the interpreters as they were."""
+    with using(grad=False) as context:
+        ground = context.ground
+        trace(lambda x: x, spec(2))
+        assert context.ground is ground and not context.grad_enabled
