@@ -12,7 +12,7 @@ from typing import Any
 
 from minipd.ir.operation import Operation, user_error
 from minipd.ir.program import Program
-from minipd.ir.schema import op_attrs, result_values, tensor_operands
+from minipd.ir.schema import is_attribute_only, op_attrs, result_values, tensor_operands
 from minipd.ir.traits import IrTrait
 from minipd.ir.value import Value
 
@@ -33,7 +33,7 @@ def evaluate(program: Program, run: Callable, read: Callable[[Operation], Any],
     env: dict[Value, Any] = {}
     for op in program.global_block():
         name = op.name()
-        if name in BUNDLES or IrTrait.CONSTANT in op.info.traits and _is_attribute(op):
+        if name in BUNDLES or IrTrait.CONSTANT in op.info.traits and is_attribute_only(op):
             continue
         if name in ("pd_op.data", "builtin.parameter"):
             env[op.result(0)] = read(op)
@@ -50,10 +50,3 @@ def evaluate(program: Program, run: Callable, read: Callable[[Operation], Any],
 def assign(env: dict[Value, Any], values: Iterable[Value], out: Any) -> None:
     """Bind the results of a call."""
     env.update(zip(values, out if isinstance(out, tuple) else (out,), strict=False))
-
-
-def _is_attribute(op: Operation) -> bool:
-    """Whether a constant stands only where calls of rows have attributes."""
-    result = op.result(0)
-    return all(use.owner().row is not None and use.index() >= use.owner().num_operands() - len(use.owner().row.mutable)
-               for use in result.uses)
