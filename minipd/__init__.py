@@ -20,7 +20,7 @@ FLOORS = (
                     "autograd.mode", "autograd.engine", "nn.param_attr", "nn.parameter", "io.serialization"),
            imports=("ops.methods", "ops.update", "autograd.tape", "autograd.methods", "autograd", "nn", "optimizer",
                     "regularizer", "io")),
-    _Floor(2, opens=("ir", "jit", "static", "executor")),
+    _Floor(2, opens=("ir", "jit", "static", "executor"), imports=("ir", "static")),
     _Floor(3, opens=("passes",)),
     _Floor(4, opens=("decomposition", "cinn"), imports=("decomposition",)),
     _Floor(5, opens=("dist", "distributed"),

@@ -5,6 +5,7 @@
     nn             the names of `paddle.static.nn`
 """
 
+from minipd.static import nn
 from minipd.static.input import InputSpec
 
-__all__ = ["InputSpec"]
+__all__ = ["InputSpec", "nn"]
