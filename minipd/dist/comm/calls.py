@@ -33,7 +33,8 @@ PARAMETERS = {
     "barrier": (),
 }
 
-_PACKAGE = str(Path(__file__).resolve().parents[2])
+_COMM, _PACKAGE = (str(Path(__file__).parents[i]) for i in (0, 2))
+_MODELS = str(Path(_PACKAGE, "models"))
 
 
 def array_text(shape: tuple, dtype: np.dtype) -> str:
@@ -45,8 +46,8 @@ def array_text(shape: tuple, dtype: np.dtype) -> str:
     return describe(Meta(tuple("?" if n is None else n for n in shape), dtype))
 
 
-def call_text(call: Call, number: int) -> str:
-    """A call with its number: how many collectives the group had before.
+def call_text(call: Call, number: int | None = None) -> str:
+    """A call, with its number if known: how many collectives the group had before.
 
     >>> call_text(("all_reduce", (4,), np.dtype("float32"), "sum"), 17)
     'all_reduce#17(f32[4], op=sum)'
@@ -56,7 +57,7 @@ def call_text(call: Call, number: int) -> str:
     kind, shape, dtype, *values = call
     parts = [] if shape is None else [array_text(shape, dtype)]
     parts += [f"{name}={value}" for name, value in zip(PARAMETERS[kind], values, strict=True) if value is not None]
-    return f"{kind}#{number}({', '.join(parts)})"
+    return f"{kind}{'' if number is None else f'#{number}'}({', '.join(parts)})"
 
 
 class Made(NamedTuple):
@@ -99,12 +100,21 @@ def mismatch_text(made: Sequence[Made]) -> str:
 
 
 def call_site(frame: FrameType | None) -> str:
-    """Where the user's code made a call: the innermost frame outside of this package, as `file:line in function`."""
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+    """Where the user's code made a call, as `file:line in function`.
+
+    That is the innermost frame outside of this package, or in its models, which are written as a user would; where
+    there is none, the innermost that is not of communication.
+    """
+    place = "an unknown line"
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if not path.startswith(_COMM):
+            here = f"{Path(path).name}:{frame.f_lineno} in {frame.f_code.co_name}"
+            if path.startswith(_MODELS) or not path.startswith(_PACKAGE):
+                return here
+            place = here if place == "an unknown line" else place
         frame = frame.f_back
-    if frame is None:
-        return "an unknown line"
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}"
+    return place
 
 
 def caller_site() -> str:
