@@ -1,0 +1,157 @@
+"""Start a script on several ranks: `minipd launch -n 4 script.py arguments...`.
+
+Each rank is a process, started by mpiexec as `python -m mpi4py script.py ...`: with `-m mpi4py` a rank that raises ends
+all of them within a second, and its traceback is shown.  In the script, `minipd.dist.comm.mpi.connect()` is the way to
+the other ranks.
+
+Ctrl-C.  The launcher passes SIGINT on to mpiexec, and mpiexec to every rank, once.  A rank that does nothing about it
+gets a KeyboardInterrupt, which ends the job (status 130).  A rank that wants to finish its step and write a checkpoint
+installs a handler that only notes the signal; since the ranks hear of it at different times, they must then agree in a
+collective to stop.  Nobody is killed meanwhile, however long it takes.  A second Ctrl-C makes mpiexec kill the ranks.
+(mpiexec is in a process group of its own: otherwise a terminal would send it a second SIGINT, besides ours.)  SIGTERM
+is passed on likewise, and kills ranks that do not handle it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from minipd.framework.environment import missing, rank_environment
+from minipd.framework.errors import InputError
+
+__all__ = ["launch_mpi"]
+
+#: How to get what is missing.
+INSTALL = "pip install 'minipd[mpi]' brings both; or simulate the ranks in one process (--comm sim)"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command `minipd launch`; returns mpiexec's exit status, which is that of the rank that failed."""
+    parser = argparse.ArgumentParser(
+        prog="minipd launch", usage="minipd launch -n RANKS [--check] SCRIPT [ARGUMENTS]\n"
+        "       minipd launch -n RANKS [--check] -m MODULE [ARGUMENTS]", description="Run a script on several ranks.",
+        epilog="Ctrl-C asks the ranks to stop, a second one kills them.")
+    parser.add_argument("-n", "--ranks", type=int, required=True, help="how many ranks")
+    parser.add_argument("--check", action="store_true",
+                        help="compare the ranks' collectives, to see mismatches where they would hang (slow)")
+    parser.add_argument("-m", "--module", action="store_true", help="SCRIPT is the name of a module")
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="SCRIPT ...", help="the script and its arguments")
+    options = parser.parse_args(argv)
+    if not options.command:
+        parser.error("which script?")
+    if not options.module and not os.path.exists(options.command[0]):
+        raise InputError("a script to run", f"{options.command[0]!r}, which does not exist", "give a Python file")
+    command = ["-m", *options.command] if options.module else options.command
+    return launch_mpi(options.ranks, command, {"MINIPD_COMM_CHECK": "1"} if options.check else None)
+
+
+def launch_mpi(ranks: int, command: Sequence[str], env: Mapping[str, str] | None = None, **popen: Any) -> int:
+    """Run `python command...` as `ranks` MPI processes and wait for them.
+
+    Args:
+        ranks: how many.
+        command: what follows `python`: a script, or "-m" and a module, and their arguments.
+        env: variables for the ranks, beyond this process's own and what `rank_environment` says.
+        popen: more for `subprocess.Popen`, such as `stdout` or `cwd`.
+
+    Returns: the exit status: 0, or that of the rank that failed; 128 + the signal's number if mpiexec was killed.
+
+    Raises: InputError if mpi4py or mpiexec is missing, or `ranks` is no positive number.
+    """
+    if ranks < 1:
+        raise InputError("at least one rank", str(ranks), "give a positive number")
+    mpiexec = find_mpiexec()
+    if mpiexec is None or importlib.util.find_spec("mpi4py") is None:
+        raise InputError("mpi4py and mpiexec, to run ranks as processes",
+                         "no mpiexec" if mpiexec is None else "no mpi4py", INSTALL)
+    start = [mpiexec, "-n", str(ranks), sys.executable, "-m", "mpi4py", *command]
+    with SignalRelay() as relay:
+        job = subprocess.Popen(start, env=environment(ranks, env), stdin=subprocess.DEVNULL, process_group=0,
+                               preexec_fn=_end_with_parent(), **popen)
+        relay.to(job)
+        status = job.wait()
+    return status if status >= 0 else 128 - status      # killed by a signal: as shells say it
+
+
+def find_mpiexec() -> str | None:
+    """The mpiexec of this Python environment, which fits its mpi4py; else the first on PATH."""
+    for folder in (sysconfig.get_path("scripts"), os.path.dirname(sys.executable), None):
+        if (found := shutil.which("mpiexec", path=folder)) is not None:
+            return found
+    return None
+
+
+def environment(ranks: int, env: Mapping[str, str] | None = None, terminal: bool | None = None) -> dict[str, str]:
+    """The variables of each rank: this process's own, what `rank_environment` adds to them, and `env` over all.
+
+    `terminal`: whether what the ranks print is seen on a terminal (default: look).  mpiexec puts a pipe in between, so
+    they could not know; rich reads these names.
+
+    >>> environment(2, {"COLOUR": "blue"}, terminal=False)["COLOUR"]
+    'blue'
+    """
+    variables = rank_environment(ranks)
+    variables["PYTHONFAULTHANDLER"] = "1"       # a crash in native code shows where
+    if sys.stdout.isatty() if terminal is None else terminal:
+        size = shutil.get_terminal_size()
+        variables |= {"TTY_COMPATIBLE": "1", "COLUMNS": str(size.columns), "LINES": str(size.lines)}
+    return {**os.environ, **missing(variables), "MINIPD_RANKS": str(ranks), **(env or {})}
+
+
+class SignalRelay:
+    """While it is entered, SIGINT and SIGTERM do not end this process; they go to a job, once there is one.
+
+    In a thread other than the main one, where Python gets no signals, it does nothing.
+    """
+
+    def __init__(self) -> None:
+        self._job: subprocess.Popen | None = None
+        self._early: list[int] = []
+        self._asked = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> SignalRelay:
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def to(self, job: subprocess.Popen) -> None:
+        """Relay to this job, also what came before it."""
+        self._job = job
+        for number in self._early:
+            self._handle(number, None)
+
+    def _handle(self, number: int, _: Any) -> None:
+        if self._job is None:
+            self._early.append(number)
+            return
+        if number == signal.SIGINT and not self._asked:
+            self._asked = True
+            print("\nstopping: the ranks finish what they are at; Ctrl-C again kills them", file=sys.stderr, flush=True)
+        self._job.send_signal(number)
+
+
+def _end_with_parent() -> Callable[[], None] | None:
+    """What mpiexec runs before it begins: if the launcher is killed outright, mpiexec gets SIGTERM and ends the ranks.
+
+    Only Linux has this; elsewhere None.
+    """
+    if sys.platform != "linux":
+        return None
+    pr_set_pdeathsig, libc = 1, ctypes.CDLL(None)       # loaded here: little is safe between fork and exec
+    return lambda: libc.prctl(pr_set_pdeathsig, signal.SIGTERM)
