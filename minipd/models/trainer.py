@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -203,12 +204,14 @@ class Trainer:
         return self.start
 
     def _catch_signals(self) -> dict:
-        """Ctrl-C asks to stop; a second one stops at once.  (Only the main thread of a process can listen.)"""
-        def ask(number: int, frame: Any) -> None:
-            if self.stop_asked:
-                raise KeyboardInterrupt
-            self.stop_asked = True
-        return {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        """Ctrl-C asks to stop; a second one stops at once.
+
+        Only the main thread of a process can listen, and of ranks that share it only the first does.
+        """
+        if threading.current_thread() is not threading.main_thread() or isinstance(
+                signal.getsignal(signal.SIGINT), _Ask):
+            return {}
+        return {number: signal.signal(number, _Ask(self)) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def _agree(self, loss: Tensor) -> tuple[float, bool]:
         """The global loss, and whether any rank was asked to stop: one all_reduce of two numbers.
@@ -247,6 +250,18 @@ class Trainer:
             self.progress.note(f"loss curve, checkpoint and sample: {path}")
             folder.close()
         self.progress.finish()
+
+
+class _Ask:
+    """A signal handler that notes the wish to stop."""
+
+    def __init__(self, trainer: Trainer):
+        self.trainer = trainer
+
+    def __call__(self, number: int, frame: Any) -> None:
+        if self.trainer.stop_asked:
+            raise KeyboardInterrupt
+        self.trainer.stop_asked = True
 
 
 def latest_checkpoint(given: Path) -> Path:

@@ -1,0 +1,153 @@
+"""The main job: training from the command line, on simulated and on MPI ranks."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from minipd.cli import main
+from minipd.models.run_folder import read_metrics
+
+TINY = ["--dim", "16", "--layers", "1", "--heads", "2", "--ffn_dim", "24", "--vocab_size", "300", "--seq_len", "16",
+        "--batch", "4", "--eval_every", "100", "--eval_batches", "1", "--sample.tokens", "4", "--warmup", "0.5"]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """A small text in which something can be learnt."""
+    folder = tmp_path_factory.mktemp("corpus")
+    r = np.random.default_rng(0)
+    words = ["the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog", "and", "sleeps"]
+    path = folder / "text.txt"
+    path.write_text(" ".join(words[i] for i in r.integers(0, len(words), 6000)))
+    os.environ.setdefault("MINIPD_CACHE", str(folder / "cache"))
+    return path
+
+
+def train(corpus: Path, out: Path, *more: str, comm: str = "sim") -> Path:
+    """Run `minipd train`; returns the new run folder."""
+    before = set(out.glob("*"))
+    assert main(["train", "--corpus", str(corpus), "--out", str(out), "--comm", comm, *TINY, *more]) == 0
+    (new,) = set(out.glob("*")) - before
+    return new
+
+
+def losses(run: Path) -> list[float]:
+    return [row["loss"] for row in read_metrics(run)]
+
+
+def test_a_run_leaves_everything_in_its_folder(corpus, tmp_path, capsys):
+    run = train(corpus, tmp_path, "--steps", "4")
+    names = {p.name for p in run.iterdir()}
+    assert {"config.toml", "metrics.jsonl", "loss.svg", "sample.txt", "checkpoints", "step.global.pir",
+            "step.rank0.pir"} <= names
+    rows = read_metrics(run)
+    assert [row["step"] for row in rows] == [1, 2, 3, 4] and "val_loss" in rows[-1]
+    assert {"loss", "lr", "seconds", "tokens", "memory"} <= rows[0].keys()
+    assert "pd_dist.tensor<" in (run / "step.global.pir").read_text()
+    assert '"pd_op.all_reduce"' in (run / "step.rank0.pir").read_text()
+    index = json.loads((run / "checkpoints" / "step-000004" / "index.json").read_text())
+    assert index["ranks"] == 4 and index["tensors"]["llama.embed_tokens.weight"]["sharding"] == "f32[300_tp, 16]"
+    shown = capsys.readouterr().out
+    prompt = "It is a truth universally acknowledged, that"
+    assert "unigram entropy" in shown and "step 4/4" in shown and prompt in shown
+    assert (run / "sample.txt").read_text().startswith(prompt)
+
+
+@pytest.mark.parametrize("mode", ["--eager", "--no-eager"])
+def test_every_mesh_trains_alike(corpus, tmp_path, mode):
+    runs = {mesh: losses(train(corpus, tmp_path, "--steps", "4", "--dtype", "float64", "--mesh", mesh, mode))
+            for mesh in ("dp=1,tp=1", "dp=2,tp=2")}
+    np.testing.assert_allclose(runs["dp=2,tp=2"], runs["dp=1,tp=1"], rtol=1e-10)
+    assert runs["dp=1,tp=1"][-1] < runs["dp=1,tp=1"][0]
+
+
+@pytest.mark.parametrize("mode", ["--eager", "--no-eager"])
+def test_resume_continues_to_the_bit(corpus, tmp_path, mode):
+    whole = train(corpus, tmp_path, "--steps", "6", "--checkpoint_every", "3", mode)
+    first = whole / "checkpoints" / "step-000003"
+    resumed = train(corpus, tmp_path, "--resume", str(first))
+    assert losses(resumed) == losses(whole)             # the first three lines are copied, the others computed again
+    assert (resumed / "checkpoints" / "step-000006").is_dir()
+
+
+REFUSED = {
+    "heads": (["--mesh", "dp=1,tp=4"], "expected model.heads that tp = 4 divides, got 2"),
+    "batch": (["--mesh", "dp=3,tp=1"], "train.batch"),
+    "mesh": (["--mesh", "dp=2;tp=2"], "expected a mesh"),
+    "axis": (["--mesh", "dp=2,xp=2"], "expected mesh axes from dp and tp"),
+    "key": (["--train.stepz", "3"], "did you mean"),
+    "value": (["--steps", "many"], "expected train.steps to be a whole number, got 'many'"),
+    "resume": (["--resume", "nowhere"], "nowhere"),
+}
+
+
+@pytest.mark.parametrize("case", list(REFUSED))
+def test_what_cannot_be_done_is_refused_in_one_line(corpus, tmp_path, capsys, case):
+    more, text = REFUSED[case]
+    assert main(["train", "--corpus", str(corpus), "--out", str(tmp_path), "--comm", "sim", *TINY, *more]) == 2
+    err = capsys.readouterr().err.strip()
+    assert text in err and len(err.splitlines()) == 1
+    assert not list(tmp_path.iterdir())                 # nothing was written
+
+
+def test_a_missing_corpus_is_refused(tmp_path, capsys):
+    assert main(["train", "--corpus", str(tmp_path / "none.txt"), "--out", str(tmp_path / "runs"), *TINY]) == 2
+    err = capsys.readouterr().err.strip()
+    assert "none.txt" in err and len(err.splitlines()) == 1 and not (tmp_path / "runs").exists()
+
+
+def test_a_checkpoint_of_another_model_or_mesh_is_refused(corpus, tmp_path, capsys):
+    run = train(corpus, tmp_path, "--steps", "2", "--mesh", "dp=2,tp=1")
+    before = {p: p.stat().st_mtime_ns for p in run.rglob("*")}
+    for more, text in ((["--dim", "32"], "model.dim"), (["--mesh", "dp=1,tp=2"], "dist.mesh"),
+                       (["--steps", "2"], "train.steps above 2")):
+        assert main(["train", "--resume", str(run), "--comm", "sim", *more]) == 2
+        err = capsys.readouterr().err.strip()
+        assert text in err and len(err.splitlines()) == 1
+    assert {p: p.stat().st_mtime_ns for p in run.rglob("*")} == before
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_uneven_vocabulary(corpus, tmp_path):
+    """301 tokens over two ranks are 151 and 150: the loss is that of one rank."""
+    two = losses(train(corpus, tmp_path, "--steps", "3", "--vocab_size", "301", "--mesh", "dp=1,tp=2",
+                       "--dtype", "float64"))
+    one = losses(train(corpus, tmp_path, "--steps", "3", "--vocab_size", "301", "--mesh", "dp=1,tp=1",
+                       "--dtype", "float64"))
+    np.testing.assert_allclose(two, one, rtol=1e-10)
+
+
+@pytest.mark.mpi
+def test_mpi_ranks_train_like_simulated_ones(corpus, tmp_path):
+    simulated = losses(train(corpus, tmp_path / "sim", "--steps", "3"))
+    done = subprocess.run([sys.executable, "-m", "minipd", "train", "--corpus", str(corpus), "--out",
+                           str(tmp_path / "mpi"), *TINY, "--steps", "3"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    np.testing.assert_allclose(losses(tmp_path / "mpi" / "0001"), simulated, rtol=1e-6)
+
+
+@pytest.mark.mpi
+def test_ctrl_c_stops_all_ranks_with_a_checkpoint(corpus, tmp_path):
+    job = subprocess.Popen([sys.executable, "-m", "minipd", "train", "--corpus", str(corpus), "--out", str(tmp_path),
+                            *TINY, "--steps", "100000", "--mesh", "dp=2,tp=1"], stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, text=True)
+    metrics = tmp_path / "0001" / "metrics.jsonl"
+    deadline = time.monotonic() + 90
+    while not (metrics.exists() and metrics.read_text().count("\n") > 2):
+        assert job.poll() is None and time.monotonic() < deadline, job.communicate()[0]
+        time.sleep(0.05)
+    job.send_signal(signal.SIGINT)
+    shown, _ = job.communicate(timeout=90)
+    assert job.returncode == 0, shown
+    last = read_metrics(tmp_path / "0001")[-1]["step"]
+    assert (tmp_path / "0001" / "checkpoints" / f"step-{last:06d}" / "index.json").is_file()
+    assert f"stopped after step {last}" in shown
