@@ -9,7 +9,7 @@ import numpy as np
 
 from minipd.dist.interpreter import Dist
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.placements import Partial, Placement, Replicate, check_placements
+from minipd.dist.placements import Partial, Placement, Replicate, Shard, check_placements
 from minipd.dist.reshard.run import IDENTITY
 from minipd.dist.rows import Reshard
 from minipd.dist.sharding import check_local_shape, local_window
@@ -71,7 +71,7 @@ def shard_tensor(data: Any, mesh: ProcessMesh, placements: Sequence[Placement], 
         if not isinstance(t, Parameter) or t.initialize is None:
             raise ValueError(f"shard_tensor: tensor {t.name} has no values and nothing to fill it with")
         t.initialize(window=(shape, offsets, window))
-        local = t.payload
+        local: Any = t.payload
     else:
         local = np.array(t.payload[tuple(slice(o, o + n) for o, n in zip(offsets, window, strict=True))])
     at = mesh.coordinate(rank)
@@ -98,8 +98,8 @@ def dtensor_from_local(local: Any, mesh: ProcessMesh, placements: Sequence[Place
     if shape is None:
         whole = list(t.payload.shape)
         for axis, p in enumerate(placements):
-            if p.is_shard():
-                whole[p.get_dim()] *= mesh.sizes[axis]
+            if isinstance(p, Shard):
+                whole[p.dim] *= mesh.sizes[axis]
         shape = whole
     check_local_shape(t.payload.shape, tuple(shape), mesh, placements, rank, "dtensor_from_local")
     enable()

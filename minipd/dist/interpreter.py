@@ -14,6 +14,7 @@ from minipd.dist.placements import Partial, Placement, Replicate
 from minipd.dist.reshard.run import run_plan
 from minipd.dist.sharding import local_window
 from minipd.dist.spmd import DECOMPOSE, infer
+from minipd.dist.spmd.table import Decompose
 from minipd.dist.value import DistValue
 from minipd.framework.context import using
 from minipd.framework.meta import Meta
@@ -74,7 +75,7 @@ class Dist:
         """(input placements, output placements, global metas of the results, attributes of this rank), or DECOMPOSE."""
         metas = row.infer_meta(*xs, **attrs)            # a mistake is reported with global shapes
         found = infer(row, xs, [x.placements if type(x) is DistValue else None for x in xs], attrs, mesh)
-        if found is DECOMPOSE:
+        if isinstance(found, Decompose):
             return found
         metas = tuple(Meta(tuple(m.shape), m.dtype) for m in (metas if row.multi else (metas,)))
         return found.inputs, found.outputs, metas, found.attributes(attrs, mesh, self.rank)
