@@ -1,0 +1,102 @@
+"""What a collective costs.
+
+    python benchmarks/comm.py                       simulated ranks, beside the bare numpy and greenlet work in it
+    minipd launch -n 4 benchmarks/comm.py --mpi     MPI ranks, beside MPI's own Allreduce (--pairs: in groups of two)
+
+Simulated: microseconds for a whole collective, all ranks together.  MPI: microseconds that a rank waits for it.  Each
+is the best of several rounds, and the compared ones take turns.
+"""
+
+import argparse
+import time
+
+import greenlet
+import numpy as np
+
+from minipd.dist.comm.sim import World
+
+ROUNDS = 7
+
+
+def best(work, repeats):
+    """Microseconds per repeat of `work(repeats)`, once."""
+    start = time.perf_counter()
+    work(repeats)
+    return (time.perf_counter() - start) / repeats * 1e6
+
+
+def least(works, repeats):
+    """For each of the works, the least microseconds over the rounds."""
+    return [min(times) for times in zip(*([best(w, repeats) for w in works] for _ in range(ROUNDS)), strict=True)]
+
+
+def simulated(ranks, elements=16, repeats=3000):
+    """(all-reduce, the numpy calls in it, as many bare greenlet switches), in microseconds."""
+    group, x = tuple(range(ranks)), np.ones(elements, np.float32)
+
+    def all_reduce(repeats):
+        def run(comm):
+            for _ in range(repeats):
+                comm.all_reduce(x, group)
+        World(ranks).run(run)
+
+    def arithmetic(repeats):
+        for _ in range(repeats):
+            total = x.copy()
+            for _ in range(ranks - 1):
+                np.add(total, x, out=total)
+            for _ in range(ranks - 1):
+                total.copy()
+
+    def switches(repeats):
+        def back_and_forth():
+            while True:
+                hub.switch()
+        hub = greenlet.getcurrent()
+        other = greenlet.greenlet(back_and_forth)
+        for _ in range(repeats * ranks // 2):
+            other.switch()
+    return least([all_reduce, arithmetic, switches], repeats)
+
+
+def mpi(pairs):
+    """A table of all-reduce times over sizes, printed by rank 0."""
+    from mpi4py import MPI
+
+    from minipd.dist.comm.mpi import connect
+    with connect() as comm:
+        first = comm.rank // 2 * 2
+        group = tuple(r for r in (first, first + 1) if r < comm.size) if pairs else tuple(range(comm.size))
+        theirs = MPI.COMM_WORLD.Create_group(MPI.COMM_WORLD.Get_group().Incl(group))
+        if comm.rank == 0:
+            print(f"{comm.size} ranks, groups of {len(group)}; us")
+            print(f"{'bytes':>10} {'all_reduce':>12} {'Allreduce':>12}")
+        for elements in (16, 1024, 16384, 131072, 1 << 20):
+            x = np.ones(elements, np.float32)
+            out = np.empty_like(x)
+
+            def ours(repeats, x=x):
+                for _ in range(repeats):
+                    comm.all_reduce(x, group)
+                comm.barrier()
+
+            def library(repeats, x=x, out=out):
+                for _ in range(repeats):
+                    theirs.Allreduce(x, out)
+                comm.barrier()
+            times = least([ours, library], max(3, min(300, 20_000_000 // (x.nbytes + 20_000))))
+            if comm.rank == 0:
+                print(f"{x.nbytes:>10} {times[0]:>12.1f} {times[1]:>12.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mpi", action="store_true")
+    parser.add_argument("--pairs", action="store_true")
+    options = parser.parse_args()
+    if options.mpi:
+        mpi(options.pairs)
+    else:
+        print(f"{'ranks':>5} {'all_reduce':>12} {'its numpy':>12} {'its switches':>12}  (us, 16 floats)")
+        for ranks in (2, 4, 8):
+            print(f"{ranks:>5} {''.join(f'{t:>13.2f}' for t in simulated(ranks))}")
