@@ -6,8 +6,9 @@
     schema                 how a call of a row is laid out as an operation
     verify, equality       is it well formed; do two say the same
     printer, parser        the two print styles, and reading the exact one back
-    builder, trace         programs from code
-    backward               gradients of programs, through the rows' own rules
+    builder, trace, traced programs from code: by hand, the trace interpreter, `trace(fn, *specs)`
+    backward, dce          gradients of programs, through the rows' own rules; removing what is dead
+    evaluate               giving a program another meaning, operation by operation
 """
 
 from minipd.ir import builtin as _dialects  # registers builtin, cf and pd_op
