@@ -15,8 +15,9 @@ __version__ = "0.1.0"
 FLOORS = (
     _Floor(1, opens=("framework", "ops", "autograd", "nn", "optimizer", "regularizer", "io", "amp"),
            exports=("framework.dtype", "framework.tensor", "framework.random",
-                    "ops.creation", "ops.cast", "ops.math", "ops.logic", "ops.reduce", "ops.linalg",
-                    "ops.broadcast", "ops.manipulation", "ops.activation", "ops.embedding", "ops.loss", "ops.random",
+                    "ops.creation", "ops.cast", "ops.math", "ops.elementary", "ops.logic", "ops.reduce", "ops.linalg",
+                    "ops.broadcast", "ops.reshape", "ops.slicing", "ops.joining", "ops.triangle", "ops.activation",
+                    "ops.embedding", "ops.loss", "ops.random",
                     "autograd.mode", "autograd.engine", "nn.param_attr", "nn.parameter", "io.serialization"),
            imports=("ops.methods", "ops.update", "autograd.tape", "autograd.methods", "autograd", "nn", "optimizer",
                     "regularizer", "io")),

@@ -13,8 +13,9 @@ from typing import Any
 from minipd.framework.row import add_column
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
+from minipd.ops.elementary import exp, log
 from minipd.ops.embedding import TakeAlongAxis
-from minipd.ops.math import exp, log, where
+from minipd.ops.math import where
 from minipd.ops.reduce import Max, Sum, count
 
 __all__: list[str] = []

@@ -12,7 +12,7 @@ from minipd.framework.tensor import Tensor
 from minipd.io.dataset import IterableDataset
 from minipd.io.sampler import BatchSampler, check_batch_size
 from minipd.ops.creation import to_tensor
-from minipd.ops.manipulation import stack
+from minipd.ops.joining import stack
 
 __all__ = ["DataLoader", "default_collate_fn"]
 

@@ -17,8 +17,8 @@ from minipd.nn import Embedding, Layer, LayerList, Linear, RMSNorm
 from minipd.nn import functional as F
 from minipd.nn.initializer import Normal
 from minipd.ops.creation import to_tensor
+from minipd.ops.joining import concat
 from minipd.ops.linalg import matmul
-from minipd.ops.manipulation import concat
 from minipd.ops.math import where
 
 __all__ = ["LlamaForCausalLM", "LlamaModel"]

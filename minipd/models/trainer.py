@@ -32,8 +32,8 @@ from minipd.models.llama import LlamaForCausalLM
 from minipd.models.placements import batch_placements, parameter_placements
 from minipd.models.progress import TrainingProgress, peak_memory
 from minipd.models.run_folder import CONFIG, RunFolder, read_metrics
-from minipd.nn.parameter import LazyGuard
 from minipd.nn.clip import ClipGradByGlobalNorm
+from minipd.nn.parameter import LazyGuard
 from minipd.optimizer import AdamW
 from minipd.optimizer.lr import CosineAnnealingDecay, LinearWarmup
 from minipd.parallel.checkpoint import load_checkpoint, read_index, save_checkpoint

@@ -12,7 +12,8 @@ from typing import Any
 from minipd.framework import dtype as dtypes
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
-from minipd.ops.math import add_n, maximum, minimum, sqrt, square
+from minipd.ops.elementary import sqrt
+from minipd.ops.math import add_n, maximum, minimum, square
 from minipd.ops.reduce import sum
 
 __all__ = ["ClipGradByGlobalNorm", "ClipGradByNorm", "ClipGradByValue"]

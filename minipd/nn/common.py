@@ -9,7 +9,7 @@ from minipd.nn import functional as F
 from minipd.nn.initializer import XavierUniform, ZeroRow
 from minipd.nn.layer import Layer
 from minipd.nn.param_attr import ParamAttr
-from minipd.ops.manipulation import flatten
+from minipd.ops.reshape import flatten
 
 __all__ = ["Dropout", "Embedding", "Flatten", "Identity", "Linear", "ReLU", "SiLU", "Sigmoid", "Silu", "Softmax",
            "Tanh"]

@@ -16,7 +16,7 @@ from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.ops import random as draws
 from minipd.ops.creation import Full, to_tensor
-from minipd.ops.manipulation import SetValue, Slice
+from minipd.ops.slicing import SetValue, Slice
 
 __all__ = ["Assign", "Constant", "Initializer", "KaimingNormal", "KaimingUniform", "Normal", "Uniform", "XavierNormal",
            "XavierUniform", "calculate_gain"]

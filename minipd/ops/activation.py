@@ -8,7 +8,7 @@ from minipd.framework.meta import Meta
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
-from minipd.ops.math import unary
+from minipd.ops.promotion import unary
 from minipd.ops.reduce import Sum
 from minipd.ops.shapes import elementwise, normalize_axis, require_floating, shapes_agree
 

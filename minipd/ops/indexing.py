@@ -14,7 +14,8 @@ from minipd.framework.tensor import Tensor
 from minipd.framework.views import write
 from minipd.ops.cast import cast
 from minipd.ops.creation import to_tensor
-from minipd.ops.manipulation import SetValue, Squeeze, Unsqueeze, normalized_part, take_part
+from minipd.ops.reshape import Squeeze, Unsqueeze
+from minipd.ops.slicing import SetValue, normalized_part, take_part
 
 __all__: list[str] = []
 

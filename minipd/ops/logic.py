@@ -7,7 +7,7 @@ from typing import Any
 from minipd.framework import dtype as dtypes
 from minipd.framework.meta import Meta
 from minipd.framework.row import Trait, op, ufunc
-from minipd.ops.math import binary, unary
+from minipd.ops.promotion import binary, unary
 from minipd.ops.shapes import elementwise
 
 __all__ = ["equal", "greater_equal", "greater_than", "isfinite", "less_equal", "less_than", "logical_and",

@@ -10,18 +10,17 @@ import numpy as np
 from minipd.framework import dtype as dtypes
 from minipd.framework.meta import Meta
 from minipd.framework.rank import dispatch
-from minipd.framework.row import Row, Trait, op, ufunc
+from minipd.framework.row import Trait, op, ufunc
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import reduce_to
 from minipd.ops.cast import cast
 from minipd.ops.creation import full_like
+from minipd.ops.elementary import log
+from minipd.ops.promotion import NO_ATTRS, binary, promoted, unary
 from minipd.ops.shapes import broadcast_shapes, elementwise, require_floating, shape_of, shapes_agree
 
-__all__ = ["abs", "add", "add_n", "cos", "divide", "exp", "log", "maximum", "minimum", "multiply", "neg",
-           "pow", "rsqrt", "scale", "sin", "sqrt", "square", "subtract", "tanh", "where"]
-
-NO_ATTRS: dict = {}
-
+__all__ = ["abs", "add", "add_n", "divide", "maximum", "minimum", "multiply", "neg", "pow", "scale", "square",
+           "subtract", "where"]
 
 # ------------------------------------------------------------------------------------------------ two operands
 @op("add", Trait.ELEMENTWISE, Trait.COMMUTATIVE)
@@ -231,69 +230,6 @@ def _number(dtype: np.dtype, value: Any) -> Any:
     return dtype.type(value) if dtype.kind not in "iu" else np.asarray(value).astype(dtype)[()]
 
 
-@op("exp", Trait.ELEMENTWISE)
-class Exp:
-    """out = e ** x."""
-
-    def infer_meta(x):
-        return _floating("exp", x)
-
-    kernel = ufunc("exp")
-
-    def vjp_x(g, out):
-        return g * out
-
-
-@op("log", Trait.ELEMENTWISE)
-class Log:
-    """out = ln x; -inf at 0, NaN below."""
-
-    def infer_meta(x):
-        return _floating("log", x)
-
-    def kernel(xp, x):
-        with xp.errstate(divide="ignore", invalid="ignore"):
-            return xp.log(x)
-
-    def kernel_out(xp, out, x):
-        with xp.errstate(divide="ignore", invalid="ignore"):
-            xp.log(x, out=out)
-
-    def vjp_x(g, x):
-        return g / x
-
-
-@op("sqrt", Trait.ELEMENTWISE)
-class Sqrt:
-    """out = x ** 0.5; NaN below 0."""
-
-    def infer_meta(x):
-        return _floating("sqrt", x)
-
-    kernel = ufunc("sqrt")
-
-    def vjp_x(g, out):
-        return g * 0.5 / out
-
-
-@op("rsqrt", Trait.ELEMENTWISE)
-class Rsqrt:
-    """out = 1 / sqrt(x)."""
-
-    def infer_meta(x):
-        return _floating("rsqrt", x)
-
-    def kernel(xp, x):
-        return xp.reciprocal(xp.sqrt(x))
-
-    def kernel_out(xp, out, x):
-        xp.sqrt(x, out=out)
-        xp.reciprocal(out, out=out)
-
-    def vjp_x(g, out):                  # d/dx x^(-1/2) = -1/2 x^(-3/2) = -1/2 out^3
-        return g * (out * out * out) * -0.5
-
-
 @op("square", Trait.ELEMENTWISE)
 class Square:
     """out = x * x."""
@@ -321,116 +257,10 @@ class Abs:
         return where(x > 0.0, g, where(x < 0.0, -g, zero))
 
 
-@op("tanh", Trait.ELEMENTWISE)
-class Tanh:
-    """out = (e^x - e^-x) / (e^x + e^-x)."""
-
-    def infer_meta(x):
-        return _floating("tanh", x)
-
-    kernel = ufunc("tanh")
-
-    def vjp_x(g, out):
-        return g * (1.0 - out * out)
-
-
-@op("sin", Trait.ELEMENTWISE)
-class Sin:
-    """out = sin x, x in radians."""
-
-    def infer_meta(x):
-        return _floating("sin", x)
-
-    kernel = ufunc("sin")
-
-    def vjp_x(g, x):
-        return g * cos(x)
-
-
-@op("cos", Trait.ELEMENTWISE)
-class Cos:
-    """out = cos x, x in radians."""
-
-    def infer_meta(x):
-        return _floating("cos", x)
-
-    kernel = ufunc("cos")
-
-    def vjp_x(g, x):
-        return -(g * sin(x))
-
-
-def _floating(what: str, x: Any) -> Meta:
-    require_floating(what, x)
-    return Meta(x.shape, x.dtype)
-
-
 # ------------------------------------------------------------------------------------------- public functions
-def promoted(what: str, x: Any, y: Any, division: bool = False) -> tuple[Any, Any]:
-    """The operands of a binary operation, cast to a common dtype by Paddle's table (`dtype.promote`).
-
-    A Python number takes the tensor's dtype, but a float beside an int tensor makes it the default float dtype.
-    """
-    if isinstance(x, Tensor) and isinstance(y, Tensor):
-        dx, dy = x.payload.dtype, y.payload.dtype
-        common = dtypes.promote(dx, dy)
-        if division and common not in dtypes.FLOATS:
-            common = dtypes.get_default_dtype_np()
-        return (x if dx == common else cast(x, common)), (y if dy == common else cast(y, common))
-    if not isinstance(x, Tensor) and not isinstance(y, Tensor):
-        raise TypeError(f"{what}: expected at least one Tensor, got {type(x).__name__} and {type(y).__name__}")
-    t, other = (x, y) if isinstance(x, Tensor) else (y, x)
-    if isinstance(other, (np.ndarray, np.generic)):
-        other = Tensor(np.asarray(other))
-        pair = (t, other) if t is x else (other, t)
-        return promoted(what, pair[0], pair[1], division=division)
-    if not isinstance(other, (bool, int, float)):
-        raise TypeError(f"{what}: expected a Tensor or a number, got {type(other).__name__}: {other!r}")
-    if t.payload.dtype not in dtypes.FLOATS:
-        if division or type(other) is float:
-            t = cast(t, dtypes.get_default_dtype_np())
-        elif t.payload.dtype == dtypes.bool.np and type(other) is int:
-            t = cast(t, dtypes.int64)
-        elif type(other) is int and not np.can_cast(np.min_scalar_type(other), t.payload.dtype):
-            other = int(np.array(other).astype(t.payload.dtype))       # wraps, as a tensor of that dtype would
-    elif type(other) is not float:
-        other = float(other)
-    return (t, other) if isinstance(x, Tensor) else (other, t)
-
-
-def binary(row: Row) -> Any:
-    """The public function of a two-operand row: promotion only when it is needed."""
-    name, division = row.name, row.name == "divide"
-
-    def call(x: Any, y: Any, name_: str | None = None) -> Tensor:
-        if isinstance(x, Tensor):
-            d = x.payload.dtype
-            if isinstance(y, Tensor):
-                if d is y.payload.dtype and not (division and d not in dtypes.FLOATS):
-                    return dispatch(row, (x, y), NO_ATTRS)
-            elif type(y) is float and d in dtypes.FLOATS:
-                return dispatch(row, (x, y), NO_ATTRS)
-        return dispatch(row, promoted(name, x, y, division), NO_ATTRS)
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"{row.doc}\n\nOperands of different dtypes are promoted by Paddle's table; numbers are weak."
-    return call
-
-
-def unary(row: Row, floating: bool = False) -> Any:
-    """The public function of a one-operand row.  `floating`: ints become the default float dtype, as in Paddle."""
-    def call(x: Tensor, name: str | None = None) -> Tensor:
-        if floating and x.payload.dtype not in dtypes.FLOATS:
-            x = cast(x, dtypes.get_default_dtype_np())
-        return dispatch(row, (x,), NO_ATTRS)
-    call.__name__ = call.__qualname__ = row.name
-    call.__doc__ = row.doc
-    return call
-
-
 add, subtract, multiply, divide = binary(Add), binary(Subtract), binary(Multiply), binary(Divide)
 pow, maximum, minimum = binary(Pow), binary(Maximum), binary(Minimum)
 square, abs = unary(Square), unary(Abs)
-exp, log, sqrt, rsqrt, tanh, sin, cos = (unary(row, floating=True) for row in (Exp, Log, Sqrt, Rsqrt, Tanh, Sin, Cos))
 
 
 def scale(x: Tensor, scale: Any = 1.0, bias: float = 0.0, bias_after_scale: bool = True, act: str | None = None,

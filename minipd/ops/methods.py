@@ -12,24 +12,32 @@ from minipd.ops import (
     activation,
     broadcast,
     creation,
+    elementary,
     embedding,
     indexing,
     linalg,
     logic,
-    manipulation,
     math,
     reduce,
-)
+    reshape,
+    slicing,
+    triangle,
+)  # fmt: skip
 from minipd.ops.cast import cast
+from minipd.ops.joining import split
+from minipd.ops.promotion import promoted
 
 __all__: list[str] = []
 
 METHODS = {
-    math: "abs add cos divide exp log maximum minimum multiply neg pow rsqrt scale sin sqrt square subtract tanh",
+    math: "abs add divide maximum minimum multiply neg pow scale square subtract",
+    elementary: "cos exp log rsqrt sin sqrt tanh",
     logic: "equal greater_equal greater_than isfinite less_equal less_than not_equal "
            "logical_and logical_not logical_or",
     reduce: "argmax max mean min sum",
-    manipulation: "flatten reshape slice split squeeze strided_slice t transpose tril triu unsqueeze",
+    reshape: "flatten reshape squeeze t transpose unsqueeze",
+    slicing: "slice strided_slice",
+    triangle: "tril triu",
     broadcast: "broadcast_to expand expand_as reduce_as",
     creation: "clone",
     linalg: "matmul",
@@ -39,6 +47,7 @@ METHODS = {
 for _module, _names in METHODS.items():
     for _name in _names.split():
         setattr(Tensor, _name, getattr(_module, _name))
+Tensor.split = split
 
 for _operator, _function in (("add", math.add), ("sub", math.subtract), ("mul", math.multiply),
                              ("truediv", math.divide), ("pow", math.pow), ("matmul", linalg.matmul)):
@@ -101,14 +110,15 @@ def set_value(self: Tensor, value: Any) -> None:
 def _inplace(row: Any) -> Any:
     def method(self: Tensor, *others: Any, **attrs: Any) -> Tensor:
         if others and not isinstance(others[0], Tensor):
-            others = (math.promoted(row.name, self, others[0])[1], *others[1:])
+            others = (promoted(row.name, self, others[0])[1], *others[1:])
         return write(self, row, *others, **attrs)
     method.__name__ = method.__qualname__ = f"{row.name}_"
     method.__doc__ = f"{row.name}, in place.  Returns the tensor itself."
     return method
 
 
-for _row in (math.Add, math.Subtract, math.Multiply, math.Divide, math.Exp, math.Sqrt, math.Rsqrt, math.Tanh,
+for _row in (math.Add, math.Subtract, math.Multiply, math.Divide, elementary.Exp, elementary.Sqrt,
+             elementary.Rsqrt, elementary.Tanh,
              activation.Relu, activation.Sigmoid, math.Abs, math.Scale):
     setattr(Tensor, f"{_row.name}_", _inplace(_row))
 

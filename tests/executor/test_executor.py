@@ -15,7 +15,7 @@ from minipd.ir.builder import Builder
 from minipd.ir.schema import op_attrs, result_values, tensor_operands
 from minipd.ir.traced import trace
 from minipd.ops.broadcast import expand_as
-from minipd.ops.math import tanh
+from minipd.ops.elementary import tanh
 from tests.ir.random_programs import programs
 
 F32 = np.dtype(np.float32)

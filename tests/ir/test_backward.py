@@ -13,8 +13,8 @@ from minipd.ir.traced import trace
 from minipd.ir.verify import verify
 from minipd.ops.creation import to_tensor
 from minipd.ops.embedding import embedding
+from minipd.ops.joining import concat, split
 from minipd.ops.loss import cross_entropy_with_softmax
-from minipd.ops.manipulation import concat, split
 from minipd.ops.math import add_n, where
 
 

@@ -15,9 +15,10 @@ from minipd.ir.schema import op_attrs
 from minipd.ir.traced import trace
 from minipd.ir.verify import verify
 from minipd.ops.creation import full, full_like, ones, to_tensor
-from minipd.ops.manipulation import concat, reshape, split
+from minipd.ops.joining import concat, split
 from minipd.ops.math import maximum, where
 from minipd.ops.random import dropout
+from minipd.ops.reshape import reshape
 
 F32 = np.dtype(np.float32)
 

@@ -1,4 +1,4 @@
-"""A rank of the MPI parity test: `minipd launch -n 4 tests/parity/mpi_ranks.py`.  Raises if the run differs from numpy."""
+"""A rank of the MPI parity test (`minipd launch -n 4 -m tests.parity.mpi_ranks`): raises if it differs from numpy."""
 
 from __future__ import annotations
 

@@ -11,8 +11,9 @@ from minipd.ops import activation, random
 from minipd.ops import embedding as lookup
 from minipd.ops.activation import relu, sigmoid, softmax, swiglu
 from minipd.ops.cast import cast
+from minipd.ops.elementary import exp, log, rsqrt, tanh
 from minipd.ops.linalg import matmul
-from minipd.ops.math import exp, log, rsqrt, square, tanh
+from minipd.ops.math import square
 from minipd.ops.reduce import max, mean, sum
 from minipd.ops.shapes import normalize_axis
 

@@ -17,9 +17,10 @@ from minipd.framework.tensor import Tensor
 from minipd.nn.functional.common import log_softmax
 from minipd.ops import reduce
 from minipd.ops.cast import cast
+from minipd.ops.elementary import log
 from minipd.ops.embedding import embedding, take_along_axis
 from minipd.ops.loss import cross_entropy_with_softmax
-from minipd.ops.math import log, square
+from minipd.ops.math import square
 from minipd.ops.shapes import normalize_axis, require_floating
 
 __all__ = ["cross_entropy", "mse_loss", "softmax_with_cross_entropy"]
@@ -72,9 +73,9 @@ def cross_entropy(input: Tensor, label: Tensor, weight: Tensor | None = None, ig
         weight = cast(weight, input.dtype)
     if soft_label:
         return _reduced(*_soft(input, label, weight, axis, use_softmax, label_smoothing), reduction)
+    _check_labels(input, label, axis)
     flat = label.ndim == input.ndim - 1
     label = label.unsqueeze(axis) if flat else label
-    _check_labels(input, label, axis, ignore_index)
     loss, counted = _hard(input, label, weight, axis, ignore_index, use_softmax, label_smoothing, reduction)
     return _reduced(loss.squeeze(axis) if flat and reduction == "none" else loss, counted, reduction)
 
@@ -90,6 +91,7 @@ def _hard(z: Tensor, label: Tensor, weight: Tensor | None, axis: int, ignore_ind
     if use_softmax:
         _, loss = cross_entropy_with_softmax(z, label, ignore_index, axis)
     else:
+        _check_classes(label, z.shape[axis], ignore_index)
         z = log(z)
         loss = -take_along_axis(z, safe, axis) * valid
     if smoothing > 0.0:
@@ -129,17 +131,21 @@ def _reduced(loss: Tensor, counted: Tensor | None, reduction: str) -> Tensor:
     return reduce.sum(loss) / (n + cast(n == 0.0, n.dtype))
 
 
-def _check_labels(input: Tensor, label: Tensor, axis: int, ignore_index: int) -> None:
+def _check_labels(input: Tensor, label: Tensor, axis: int) -> None:
     own, got = list(input.shape), list(label.shape)
-    want = [*own[:axis], 1, *own[axis + 1:]]
-    if got != want or label.payload.dtype not in dtypes.INTS:
-        raise ValueError(f"cross_entropy: expected int labels of shape {own[:axis] + own[axis + 1:]} or {want} for "
-                         f"logits {describe(input.payload)}, got {describe(label.payload)}")
-    values, classes = label.payload, own[axis]
-    if type(values) is np.ndarray:                      # traced and distributed labels have no values here
+    flat, want = own[:axis] + own[axis + 1:], [*own[:axis], 1, *own[axis + 1:]]
+    if got not in (flat, want) or label.payload.dtype not in dtypes.INTS:
+        raise ValueError(f"cross_entropy: expected int labels of shape {flat} or {want} for logits "
+                         f"{describe(input.payload)}, got {describe(label.payload)}")
+
+
+def _check_classes(label: Tensor, classes: int, ignore_index: int) -> None:
+    """The loss's own operator checks this; a plain look-up does not.  (Traced labels have no values yet.)"""
+    values = label.payload
+    if type(values) is np.ndarray:
         bad = values[(values != ignore_index) & ((values < 0) | (values >= classes))]
         if bad.size:
-            raise ValueError(f"cross_entropy: expected labels in 0 .. {classes - 1}, or ignore_index = {ignore_index}, "
+            raise ValueError(f"cross_entropy: expected labels in 0 .. {classes - 1} or ignore_index={ignore_index}, "
                              f"got {bad[0]}")
 
 
@@ -150,7 +156,7 @@ def softmax_with_cross_entropy(logits: Tensor, label: Tensor, soft_label: bool =
     if soft_label:
         loss, _ = _soft(logits, label, None, axis, True, 0.0)
         return (loss, log_softmax(logits, axis).exp()) if return_softmax else loss
-    _check_labels(logits, label, axis, ignore_index)
+    _check_labels(logits, label, axis)
     softmax, loss = cross_entropy_with_softmax(logits, label, ignore_index, axis)
     return (loss, softmax) if return_softmax else loss
 

@@ -1,0 +1,78 @@
+"""Operands of different dtypes: what the public functions do before a row is dispatched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minipd.framework import dtype as dtypes
+from minipd.framework.rank import dispatch
+from minipd.framework.row import Row
+from minipd.framework.tensor import Tensor
+from minipd.ops.cast import cast
+
+__all__: list[str] = []
+
+NO_ATTRS: dict = {}
+
+
+def promoted(what: str, x: Any, y: Any, division: bool = False) -> tuple[Any, Any]:
+    """The operands of a binary operation, cast to a common dtype by Paddle's table (`dtype.promote`).
+
+    A Python number takes the tensor's dtype, but a float beside an int tensor makes it the default float dtype.
+    """
+    if isinstance(x, Tensor) and isinstance(y, Tensor):
+        dx, dy = x.payload.dtype, y.payload.dtype
+        common = dtypes.promote(dx, dy)
+        if division and common not in dtypes.FLOATS:
+            common = dtypes.get_default_dtype_np()
+        return (x if dx == common else cast(x, common)), (y if dy == common else cast(y, common))
+    if not isinstance(x, Tensor) and not isinstance(y, Tensor):
+        raise TypeError(f"{what}: expected at least one Tensor, got {type(x).__name__} and {type(y).__name__}")
+    t, other = (x, y) if isinstance(x, Tensor) else (y, x)
+    if isinstance(other, (np.ndarray, np.generic)):
+        other = Tensor(np.asarray(other))
+        pair = (t, other) if t is x else (other, t)
+        return promoted(what, pair[0], pair[1], division=division)
+    if not isinstance(other, (bool, int, float)):
+        raise TypeError(f"{what}: expected a Tensor or a number, got {type(other).__name__}: {other!r}")
+    if t.payload.dtype not in dtypes.FLOATS:
+        if division or type(other) is float:
+            t = cast(t, dtypes.get_default_dtype_np())
+        elif t.payload.dtype == dtypes.bool.np and type(other) is int:
+            t = cast(t, dtypes.int64)
+        elif type(other) is int and not np.can_cast(np.min_scalar_type(other), t.payload.dtype):
+            other = int(np.array(other).astype(t.payload.dtype))       # wraps, as a tensor of that dtype would
+    elif type(other) is not float:
+        other = float(other)
+    return (t, other) if isinstance(x, Tensor) else (other, t)
+
+
+def binary(row: Row) -> Any:
+    """The public function of a two-operand row: promotion only when it is needed."""
+    name, division = row.name, row.name == "divide"
+
+    def call(x: Any, y: Any, name_: str | None = None) -> Tensor:
+        if isinstance(x, Tensor):
+            d = x.payload.dtype
+            if isinstance(y, Tensor):
+                if d is y.payload.dtype and not (division and d not in dtypes.FLOATS):
+                    return dispatch(row, (x, y), NO_ATTRS)
+            elif type(y) is float and d in dtypes.FLOATS:
+                return dispatch(row, (x, y), NO_ATTRS)
+        return dispatch(row, promoted(name, x, y, division), NO_ATTRS)
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"{row.doc}\n\nOperands of different dtypes are promoted by Paddle's table; numbers are weak."
+    return call
+
+
+def unary(row: Row, floating: bool = False) -> Any:
+    """The public function of a one-operand row.  `floating`: ints become the default float dtype, as in Paddle."""
+    def call(x: Tensor, name: str | None = None) -> Tensor:
+        if floating and x.payload.dtype not in dtypes.FLOATS:
+            x = cast(x, dtypes.get_default_dtype_np())
+        return dispatch(row, (x,), NO_ATTRS)
+    call.__name__ = call.__qualname__ = row.name
+    call.__doc__ = row.doc
+    return call

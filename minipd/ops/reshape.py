@@ -1,0 +1,184 @@
+"""The same elements under another shape or order: reshape, squeeze, unsqueeze, transpose.  All are views."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minipd.framework.dim import exact_div, is_symbolic, prod, same
+from minipd.framework.meta import Meta, describe
+from minipd.framework.row import Trait, op
+from minipd.framework.tensor import Tensor
+from minipd.ops.creation import shape_tuple
+from minipd.ops.shapes import agree, normalize_axes, normalize_axis
+
+__all__ = ["flatten", "reshape", "squeeze", "t", "transpose", "unsqueeze"]
+
+
+@op("reshape", Trait.VIEW, Trait.EXACT)
+class Reshape:
+    """The same elements in row-major order under another shape."""
+
+    mutable = ("shape",)
+
+    def infer_meta(x, *, shape):
+        if not agree(prod(shape), prod(x.shape), "reshape: the number of elements"):
+            raise ValueError(f"reshape: expected a shape of {prod(x.shape)} elements for {describe(x)}, got "
+                             f"{list(shape)} of {prod(shape)}")
+        return Meta(shape, x.dtype)
+
+    def kernel(xp, x, *, shape):
+        return x.reshape(shape)
+
+    def put_back(base, view, *, shape):
+        return reshape(view, base.payload.shape)
+
+    def vjp_x(g, x: Meta):
+        return reshape(g, x.shape)
+
+
+@op("squeeze", Trait.VIEW, Trait.EXACT)
+class Squeeze:
+    """Without the dimensions `axis`, each of size 1."""
+
+    mutable = ("axis",)
+
+    def infer_meta(x, *, axis):
+        return Meta(tuple(d for i, d in enumerate(x.shape) if i not in axis), x.dtype)
+
+    def kernel(xp, x, *, axis):
+        return x.reshape(tuple(d for i, d in enumerate(x.shape) if i not in axis))
+
+    def put_back(base, view, *, axis):
+        return Unsqueeze(view, axis=axis)
+
+    def vjp_x(g, axis):
+        return Unsqueeze(g, axis=axis)
+
+
+@op("unsqueeze", Trait.VIEW, Trait.EXACT)
+class Unsqueeze:
+    """With new dimensions of size 1, at the positions `axis` of the result."""
+
+    mutable = ("axis",)
+
+    def infer_meta(x, *, axis):
+        return Meta(_with_ones(x.shape, axis), x.dtype)
+
+    def kernel(xp, x, *, axis):
+        return x.reshape(_with_ones(x.shape, axis))
+
+    def put_back(base, view, *, axis):
+        return Squeeze(view, axis=axis)
+
+    def vjp_x(g, axis):
+        return Squeeze(g, axis=axis)
+
+
+def _with_ones(shape: tuple, axis: tuple) -> tuple:
+    dims = iter(shape)
+    return tuple(1 if i in axis else next(dims) for i in range(len(shape) + len(axis)))
+
+
+@op("transpose", Trait.VIEW, Trait.EXACT)
+class Transpose:
+    """Dimension i of the result is dimension perm[i] of x."""
+
+    def infer_meta(x, *, perm):
+        return Meta(tuple(x.shape[p] for p in perm), x.dtype)
+
+    def kernel(xp, x, *, perm):
+        return x.transpose(perm)
+
+    def put_back(base, view, *, perm):
+        return Transpose(view, perm=_inverse(perm))
+
+    def vjp_x(g, perm):
+        return Transpose(g, perm=_inverse(perm))
+
+
+def _inverse(perm: tuple) -> tuple:
+    return tuple(sorted(range(len(perm)), key=perm.__getitem__))
+
+
+# ------------------------------------------------------------------------------------------- public functions
+def reshape(x: Tensor, shape: Any, name: str | None = None) -> Tensor:
+    """The same elements under another shape.  -1 (once) is what is left over; 0 keeps the dimension as it is.
+
+    Raises: ValueError if the numbers of elements differ.
+
+    >>> from minipd.ops.creation import arange
+    >>> reshape(arange(6), [2, -1]).shape
+    paddle.Size([2, 3])
+    """
+    own = x.payload.shape
+    given = shape.tolist() if isinstance(shape, Tensor) else shape
+    target = list(given) if isinstance(given, (list, tuple)) else [given]
+    for i, d in enumerate(target):
+        if same(d, 0) and i < len(own) and prod(own) != 0:
+            target[i] = own[i]
+    left_over = [i for i, d in enumerate(target) if same(d, -1)]
+    if len(left_over) > 1:
+        raise ValueError(f"reshape: expected at most one -1, got {target}")
+    if left_over:
+        rest = prod(d for d in target if not same(d, -1))
+        total = prod(own)
+        if not is_symbolic(rest) and not is_symbolic(total) and (rest == 0 or total % rest):
+            raise ValueError(f"reshape: {total} elements of shape {list(own)} do not divide into {target}")
+        target[left_over[0]] = exact_div(total, rest, f"reshape of {list(own)} to {target}")
+    return Reshape(x, shape=shape_tuple("reshape", target))
+
+
+def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1, name: str | None = None) -> Tensor:
+    """Dimensions start_axis to stop_axis, inclusive, as one."""
+    if x.ndim == 0:
+        return x.reshape([1])
+    a, b = normalize_axis("flatten", start_axis, x.ndim), normalize_axis("flatten", stop_axis, x.ndim)
+    if a > b:
+        raise ValueError(f"flatten: expected start_axis before stop_axis, got {start_axis} and {stop_axis} for "
+                         f"{describe(x.payload)}")
+    s = x.payload.shape
+    return Reshape(x, shape=(*s[:a], prod(s[a:b + 1]), *s[b + 1:]))
+
+
+def squeeze(x: Tensor, axis: Any = None, name: str | None = None) -> Tensor:
+    """Without dimensions of size 1 (all of them, or those among `axis` that have size 1)."""
+    axes = normalize_axes("squeeze", axis, x.ndim)
+    ones = tuple(a for a in axes if same(x.payload.shape[a], 1))
+    return Squeeze(x, axis=ones) if ones else x
+
+
+def unsqueeze(x: Tensor, axis: Any, name: str | None = None) -> Tensor:
+    """With new dimensions of size 1 at the positions `axis`, inserted one after the other.
+
+    >>> from minipd.ops.creation import ones
+    >>> unsqueeze(ones([2, 3]), [0, -1]).shape
+    paddle.Size([1, 2, 3, 1])
+    """
+    listed = axis.tolist() if isinstance(axis, Tensor) else axis
+    placed: list[int] = []
+    for n, a in enumerate(listed if isinstance(listed, (list, tuple)) else [listed]):
+        at = normalize_axis("unsqueeze", a, x.ndim + n + 1)
+        placed = [p + (p >= at) for p in placed] + [at]
+    return Unsqueeze(x, axis=tuple(sorted(placed)))
+
+
+def transpose(x: Tensor, perm: Any, name: str | None = None) -> Tensor:
+    """Dimensions in the order `perm`; negative ones count from the end.
+
+    Raises: ValueError if `perm` is no permutation.
+
+    >>> from minipd.ops.creation import ones
+    >>> transpose(ones([2, 3, 4]), [-1, 0, 1]).shape
+    paddle.Size([4, 2, 3])
+    """
+    axes = tuple(normalize_axis("transpose", p, x.ndim) for p in perm)
+    if sorted(axes) != list(range(x.ndim)):
+        raise ValueError(f"transpose: expected a permutation of {x.ndim} dimensions, got {list(perm)}")
+    return Transpose(x, perm=axes)
+
+
+def t(input: Tensor, name: str | None = None) -> Tensor:
+    """The transpose of a matrix; tensors of fewer dimensions as they are."""
+    if input.ndim > 2:
+        raise ValueError(f"t: expected at most 2 dimensions, got {describe(input)}; use transpose")
+    return Transpose(input, perm=(1, 0)) if input.ndim == 2 else input

@@ -1,0 +1,190 @@
+"""Reading and writing strided parts.
+
+Strided parts are normalised before dispatch: along axis a, element i is `range(start, end, stride)[i]`; `end` may be -1
+with a negative stride, and means "past the front".  So every size follows from `range`, and no stride needs its own
+case, in the gradient either (the gradient of a read is a write into zeros).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minipd.framework.dim import exact_div, is_symbolic, require_at_least, same
+from minipd.framework.meta import Meta
+from minipd.framework.row import Trait, op
+from minipd.framework.tensor import Tensor
+from minipd.ops.broadcast import as_operand, reduce_to
+from minipd.ops.creation import full_like
+from minipd.ops.reshape import Unsqueeze
+from minipd.ops.shapes import agree, normalize_axis
+
+__all__ = ["slice", "strided_slice"]
+
+
+def part_size(start: Any, end: Any, stride: int) -> Any:
+    """How many elements `range(start, end, stride)` has; symbolic bounds with stride 1."""
+    if is_symbolic(start) or is_symbolic(end):
+        return exact_div(end - start, stride, "a strided part of a symbolic dimension")
+    return len(range(start, end, stride))
+
+
+def _part_shape(shape: tuple, axes: tuple, starts: tuple, ends: tuple, strides: tuple) -> tuple:
+    out = list(shape)
+    for a, b, e, s in zip(axes, starts, ends, strides, strict=True):
+        out[a] = part_size(b, e, s)
+    return tuple(out)
+
+
+def _part_index(ndim: int, axes: tuple, starts: tuple, ends: tuple, strides: tuple) -> tuple:
+    index = [_python_slice(None, None, None)] * ndim
+    for a, b, e, s in zip(axes, starts, ends, strides, strict=True):
+        index[a] = _python_slice(b, None if s < 0 and e < 0 else e, s)
+    return tuple(index)
+
+
+_python_slice = slice
+
+
+@op("slice", Trait.VIEW, Trait.EXACT)
+class Slice:
+    """x[starts[i] : ends[i]] along axes[i]."""
+
+    mutable = ("starts", "ends")
+
+    def infer_meta(x, *, axes, starts, ends):
+        return Meta(_part_shape(x.shape, axes, starts, ends, (1,) * len(axes)), x.dtype)
+
+    def kernel(xp, x, *, axes, starts, ends):
+        return x[_part_index(x.ndim, axes, starts, ends, (1,) * len(axes))]
+
+    def put_back(base, view, *, axes, starts, ends):
+        return SetValue(base, view, axes=axes, starts=starts, ends=ends, strides=(1,) * len(axes))
+
+    def vjp_x(g, x: Meta, axes, starts, ends):
+        return SetValue(_zeros_as(g, x), g, axes=axes, starts=starts, ends=ends, strides=(1,) * len(axes))
+
+
+@op("strided_slice", Trait.VIEW, Trait.EXACT)
+class StridedSlice:
+    """Elements starts[i], starts[i] + strides[i], ... before ends[i], along axes[i]."""
+
+    mutable = ("starts", "ends", "strides")
+
+    def infer_meta(x, *, axes, starts, ends, strides):
+        return Meta(_part_shape(x.shape, axes, starts, ends, strides), x.dtype)
+
+    def kernel(xp, x, *, axes, starts, ends, strides):
+        return x[_part_index(x.ndim, axes, starts, ends, strides)]
+
+    def put_back(base, view, *, axes, starts, ends, strides):
+        return SetValue(base, view, axes=axes, starts=starts, ends=ends, strides=strides)
+
+    def vjp_x(g, x: Meta, axes, starts, ends, strides):
+        return SetValue(_zeros_as(g, x), g, axes=axes, starts=starts, ends=ends, strides=strides)
+
+
+@op("set_value", Trait.EXACT, Trait.INPLACE)
+class SetValue:
+    """x with the part named by axes, starts, ends and strides replaced by `value`, which broadcasts to that part."""
+
+    inplace = {0: 0}
+    mutable = ("starts", "ends", "strides")
+
+    def infer_meta(x, value, *, axes, starts, ends, strides):
+        part = _part_shape(x.shape, axes, starts, ends, strides)
+        shape = value.shape if hasattr(value, "shape") else ()
+        lead = len(shape) - len(part)
+        if any(not same(d, 1) for d in shape[:max(lead, 0)]) or any(
+                not same(v, 1) and not agree(v, p, "set_value: the sizes of value and part")
+                for v, p in zip(reversed(shape), reversed(part), strict=False)):
+            raise ValueError(f"set_value: expected a value that broadcasts to the part written, of shape {list(part)}, "
+                             f"got shape {list(shape)}")
+        return Meta(x.shape, x.dtype)
+
+    def kernel(xp, x, value, *, axes, starts, ends, strides):
+        out = xp.array(x)
+        out[_part_index(x.ndim, axes, starts, ends, strides)] = value
+        return out
+
+    def kernel_out(xp, out, x, value, *, axes, starts, ends, strides):
+        if out is not x:
+            out[...] = x
+        out[_part_index(x.ndim, axes, starts, ends, strides)] = value
+
+    def vjp_x(g, axes, starts, ends, strides):
+        return SetValue(g, 0.0, axes=axes, starts=starts, ends=ends, strides=strides)
+
+    def vjp_value(g, value: Meta, axes, starts, ends, strides):
+        part = StridedSlice(g, axes=axes, starts=starts, ends=ends, strides=strides)
+        lead = len(value.shape) - part.ndim
+        if lead > 0:                                     # a value of shape [1, ..., part]
+            part = Unsqueeze(part, axis=tuple(range(lead)))
+        return reduce_to(part, value)
+
+
+def _zeros_as(g: Tensor, like: Any) -> Tensor:
+    return full_like(as_operand(like), 0.0, g.dtype)
+
+
+# ------------------------------------------------------------------------------------------- public functions
+def slice(input: Tensor, axes: Any, starts: Any, ends: Any) -> Tensor:
+    """input[starts[i] : ends[i]] along axes[i], by Python's rules for slices."""
+    return strided_slice(input, axes, starts, ends, [1] * len(axes))
+
+
+def strided_slice(x: Tensor, axes: Any, starts: Any, ends: Any, strides: Any, name: str | None = None) -> Tensor:
+    """x[starts[i] : ends[i] : strides[i]] along axes[i], by Python's rules for slices.
+
+    >>> from minipd.ops.creation import arange
+    >>> strided_slice(arange(5), [0], [4], [0], [-3]).tolist()
+    [4, 1]
+    """
+    where_ = [normalize_axis("slice", a, x.ndim) for a in axes]
+    if len(set(where_)) != len(where_):
+        raise ValueError(f"slice: axes {list(axes)} name a dimension of the {x.ndim}-D tensor twice")
+    parts = [normalized_part(_python_slice(_int(b), _int(e), _int(s)), x.payload.shape[a])
+             for a, b, e, s in zip(where_, starts, ends, strides, strict=True)]
+    return take_part(x, where_, parts)
+
+
+def _int(v: Any) -> Any:
+    return v.item() if isinstance(v, Tensor) else v
+
+
+def normalized_part(s: Any, n: Any) -> tuple[Any, Any, int]:
+    """A Python slice of a dimension of size n as (start, end, stride) with start and end inside.
+
+    >>> from builtins import slice
+    >>> normalized_part(slice(4, None, -3), 5), normalized_part(slice(1, 99), 5), normalized_part(slice(3, 1), 5)
+    ((4, -1, -3), (1, 5, 1), (3, 3, 1))
+    """
+    if is_symbolic(n) or is_symbolic(s.start) or is_symbolic(s.stop):
+        if s.step not in (None, 1):
+            raise ValueError(f"slice with stride {s.step} of a symbolic dimension {n}: its size would depend on values")
+        start, end = (_from_front(v, n, default) for v, default in ((s.start, 0), (s.stop, n)))
+        what = f"slice {start}:{end} of a dimension of size {n}"    # Python would clip, and the size depend on values
+        require_at_least(start, 0, what)
+        require_at_least(end, start, what)
+        require_at_least(n, end, what)
+        return start, end, 1
+    start, end, stride = s.indices(n)
+    return start, start if not range(start, end, stride) else end, stride
+
+
+def _from_front(v: Any, n: Any, default: Any) -> Any:
+    if v is None:
+        return default
+    return v + n if not is_symbolic(v) and v < 0 else v
+
+
+def take_part(x: Tensor, axes: list, parts: list) -> Tensor:
+    """The strided part of x; x itself if that is everything."""
+    kept = [(a, p) for a, p in zip(axes, parts, strict=True) if p[2] != 1 or not (
+        same(p[0], 0) and same(p[1], x.payload.shape[a]))]
+    if not kept:
+        return x
+    attrs = {"axes": tuple(a for a, _ in kept), "starts": tuple(p[0] for _, p in kept),
+             "ends": tuple(p[1] for _, p in kept)}
+    if all(p[2] == 1 for _, p in kept):
+        return Slice(x, **attrs)
+    return StridedSlice(x, **attrs, strides=tuple(p[2] for _, p in kept))
