@@ -62,16 +62,19 @@ class Layer(Tree):
 
     # ------------------------------------------------------------------------------------------------ calling
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
-        if not self._scope:
-            return self._run(inputs, kwargs)
-        rng = current().rng
-        rng.push(self._scope)
+        scope = self._scope
+        if scope:
+            rng = current().rng
+            rng.push(scope)
         try:
-            return self._run(inputs, kwargs)
+            if self._pre_hooks or self._post_hooks:
+                return self._run_with_hooks(inputs, kwargs)
+            return self.forward(*inputs, **kwargs)
         finally:
-            rng.pop()
+            if scope:
+                rng.pop()
 
-    def _run(self, inputs: tuple, kwargs: dict) -> Any:
+    def _run_with_hooks(self, inputs: tuple, kwargs: dict) -> Any:
         if self._pre_hooks:
             inputs, kwargs = self._pre_hooks.before(self, inputs, kwargs)
         out = self.forward(*inputs, **kwargs)
