@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from minipd.framework.environment import cache_folder
 from minipd.framework.errors import InputError
-from minipd.models.files import reason, write_atomically
+from minipd.framework.files import reason, write_atomically
 from minipd.models.tokenizer import Tokenizer
 
 BUILT_IN = {"austen": "austen.txt.xz"}  # name -> file of this package's data

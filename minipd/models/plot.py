@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from minipd.models.files import write_atomically
+from minipd.framework.files import write_atomically
 
 
 def loss_curve(

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from minipd.framework.errors import InputError
-from minipd.models.files import reason, write_atomically
+from minipd.framework.files import reason, write_atomically
 
 CONFIG = "config.toml"
 METRICS = "metrics.jsonl"

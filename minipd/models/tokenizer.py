@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minipd.framework.errors import InputError
+from minipd.framework.files import reason, write_atomically
 from minipd.models.bpe import BYTES, Pair, learn_merges, merge, split_words, text_bytes, text_of_bytes
-from minipd.models.files import reason, write_atomically
 
 CACHED_WORDS = 1 << 18  # the word cache starts anew beyond this many, so that it cannot grow without end
 

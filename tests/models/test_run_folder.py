@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from minipd.framework.errors import InputError
-from minipd.models.files import write_atomically
+from minipd.framework.files import write_atomically
 from minipd.models.run_folder import RunFolder, find_config, read_metrics
 
 

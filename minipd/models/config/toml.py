@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from minipd.framework.errors import InputError
+from minipd.framework.files import reason, write_atomically
 from minipd.models.config.values import KEYS, RunConfig, get, with_values
-from minipd.models.files import reason, write_atomically
 
 
 def load(path: str | Path, base: RunConfig | None = None) -> RunConfig:
