@@ -21,7 +21,6 @@ from minipd.framework.context import RankContext
 from minipd.framework.dtype import set_default_dtype
 from minipd.framework.errors import InputError
 from minipd.framework.rank import enter, leave
-from minipd.framework.tensor import Tensor
 from minipd.models import plot
 from minipd.models.batches import Batches, validation_batches
 from minipd.models.config import RunConfig, save, validate
@@ -162,7 +161,7 @@ class Trainer:
         return unigram_entropy(c.train, c.held_out, v), bigram_entropy(c.train, c.held_out, v)
 
     def _shared_path(self, folder: RunFolder | None) -> Path:
-        path = None if folder is None else str(folder.path)
+        path: Any = None if folder is None else str(folder.path)     # rank 0 has it, and tells the others
         return Path(path if self.comm is None else self.comm.all_gather_object(path)[0])
 
     def _copy_metrics(self, folder: RunFolder) -> None:
@@ -213,7 +212,7 @@ class Trainer:
             return {}
         return {number: signal.signal(number, _Ask(self)) for number in (signal.SIGINT, signal.SIGTERM)}
 
-    def _agree(self, loss: Tensor) -> tuple[float, bool]:
+    def _agree(self, loss: Any) -> tuple[float, bool]:
         """The global loss, and whether any rank was asked to stop: one all_reduce of two numbers.
 
         Without it a rank that saw Ctrl-C would leave the others waiting in the next step's collectives.

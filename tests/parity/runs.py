@@ -28,7 +28,7 @@ BETAS = 0.9, 0.95
 
 
 class Run(NamedTuple):
-    """What a run is compared by.  shards: what this rank holds of each parameter that is replicated, for bit equality."""
+    """What a run is compared by.  shards: what this rank holds of each replicated parameter, for bit equality."""
 
     losses: list[float]
     gradients: dict[str, np.ndarray]        # of the first step

@@ -33,7 +33,7 @@ def close(got: dict[str, np.ndarray], expected: dict[str, np.ndarray], tolerance
 def hand_count(config: ModelConfig, dp: int, tp: int, n_micro: int) -> dict[str, int]:
     """All-reduces of one step on one rank, by Megatron's and data parallelism's arithmetic.
 
-    tp, per micro-batch: the embedding; per layer, two forward (after attention and MLP) and two backward (their inputs);
+    tp, per micro-batch: the embedding; per layer two forward (after attention and MLP), two backward (their inputs);
     the loss's maximum, sum and label; the input of the output layer.  dp: one per parameter, after accumulation.
     Clipping: one per mesh axis over which a sum of squares is partial: only tp's, dp's gradients are whole by then.
     """
