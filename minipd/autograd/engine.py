@@ -8,139 +8,174 @@ leaves keep a Partial gradient, so that several backward passes are summed befor
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from minipd.autograd.tape import Node, node_of, version_of
-from minipd.framework.context import using
 from minipd.framework.meta import describe
-from minipd.framework.row import ROWS, VjpCall
+from minipd.framework.rank import current
+from minipd.framework.row import ROWS
 from minipd.framework.tensor import Tensor
+from minipd.ops.cast import cast
 from minipd.ops.creation import Assign, full_like
 
 __all__ = ["backward", "grad"]
 
-
-def saved_arguments(call: VjpCall, args: list, node: Node, track: bool) -> list:
-    """The arguments of a gradient rule: saved values become Tensors again, with their history if `track`."""
-    return [_unpack(a, kind, only_meta, node, track) for (kind, _, only_meta), a in zip(call.plan, args, strict=True)]
+Slot = tuple[Node, int]         # one result of one node: what a gradient belongs to
 
 
-def _unpack(arg: Any, kind: str, only_meta: bool, node: Node, track: bool) -> Any:
-    if kind == "attr" or only_meta and kind != "all":
-        return arg
-    if kind == "all":
-        return [_unpack(a, "in", only_meta, node, track) for a in arg]
-    if type(arg) is not tuple:
-        return arg                                  # a Python number
-    payload, source, index, owner, version = arg
-    found = version_of(owner)
-    if found != version and not getattr(type(payload), "traced", False):
-        name = owner.name if isinstance(owner, Tensor) else f"(the result of {node.row.name})"  # type: ignore[union-attr]
-        raise RuntimeError(
-            f"tensor {name} {describe(payload)} was saved for the gradient of {node.row.name} and "  # type: ignore
-            f"modified in place afterwards: expected version {version}, found {found}. Compute the in-place result out "
-            "of place, or write before the value is used, or give the operator a clone()")
-    t = Tensor(payload)
-    if track:
-        t.node = node if kind == "out" else source
-        t.index = index
-        t.stop_gradient = t.node is None
-    return t
+class Pass:
+    """One backward pass.
 
-
-def _rule_results(call: VjpCall, got: Any, node: Node) -> list[tuple[int, Any]]:
-    if call.target is not None:
-        return [(call.target, got)]
-    got = got if isinstance(got, (tuple, list)) else (got,)
-    if len(got) != len(node.edges):
-        raise RuntimeError(f"vjp of {node.row.name}: expected {len(node.edges)} gradients, one per input (None where "  # type: ignore
-                           f"there is none), got {len(got)}")
-    return list(enumerate(got))
-
-
-def run_backward(roots: Sequence[Tensor], grads: Sequence[Tensor], wanted: Sequence[Tensor] = (),
-                 retain_graph: bool = False, create_graph: bool = False) -> list[Tensor | None]:
-    """Push `grads` from `roots` to the leaves.  Gradients of `wanted` are returned; with none wanted, they are added
-    to the leaves' `.grad`.
-
-    Raises: RuntimeError where the graph was freed by an earlier pass, or a saved value was modified in place.
+    retain_graph: keep saved values for another pass.  create_graph: record the rules' own operators, so that the
+    gradients can be differentiated.  want: slots whose gradient is asked for; with none, gradients are added to the
+    leaves' `.grad`.  within: the only nodes to visit (None: all).  blocked: slots at which gradients end.
     """
-    want = {(node_of(w), w.index): i for i, w in enumerate(wanted)}
-    result: list[Tensor | None] = [None] * len(wanted)
-    lent = {id(g.payload) for g in grads}       # arrays that somebody else holds too; see `_owned`
-    pending: dict[Node, list] = {}
-    heap: list[tuple[int, Node]] = []
 
-    def give(node: Node, index: int, g: Tensor) -> None:
-        slots = pending.get(node)
-        if slots is None:
-            slots = pending[node] = [None] * node.n_out
-            heapq.heappush(heap, (-node.seq, node))
-        slots[index] = g if slots[index] is None else slots[index] + g
+    def __init__(self, retain_graph: bool, create_graph: bool, want: frozenset[Slot] = frozenset(),
+                 within: set[Node] | None = None, blocked: frozenset[Slot] = frozenset()):
+        self.free = not (retain_graph or create_graph)
+        self.create_graph, self.want, self.within, self.blocked = create_graph, want, within, blocked
+        self.pending: dict[Node, list[Tensor | None]] = {}      # node -> its gradients so far, one per result
+        self.heap: list[tuple[int, Node]] = []                  # the keys of `pending`, newest first
+        self.found: dict[Slot, Tensor] = {}
+        self.lent: set[int] = set()                             # ids of arrays that somebody else may hold: `_owned`
 
-    with using(grad=create_graph):
-        for r, g in zip(roots, grads, strict=True):
-            give(node_of(r), r.index, g)
-        while heap:
-            _, node = heapq.heappop(heap)
-            gs = pending.pop(node)
-            if node.metas is not None and node.row is not None and not node.row.raw_gradient:
-                gs = [g if g is None or m is None else match(g, m) for g, m in zip(gs, node.metas, strict=True)]
-            if node.hooks:
-                for i, functions in node.hooks.items():
-                    for hook in functions:
-                        if gs[i] is not None:
-                            replaced = hook(gs[i])
-                            if replaced is not None:
-                                gs[i] = replaced
-                                lent.add(id(replaced.payload))
+    def give(self, node: Node, index: int, g: Tensor) -> None:
+        """One more contribution to the gradient of result `index` of `node`."""
+        if self.within is not None and not self.leads((node, index)):
+            return
+        gs = self.pending.get(node)
+        if gs is None:
+            gs = self.pending[node] = [None] * node.n_out
+            heapq.heappush(self.heap, (-node.seq, node))
+        before = gs[index]
+        gs[index] = g if before is None else before + g
+
+    def leads(self, slot: Slot) -> bool:
+        """Whether a gradient of `slot` is of use, where only some nodes are visited."""
+        return slot[0] in self.within and slot not in self.blocked                              # type: ignore[operator]
+
+    def run(self) -> None:
+        """Until nothing is pending.  All users of a node are newer than it, so when it is the newest node left, its
+        gradient is complete."""
+        context = current()
+        recording = context.grad_enabled
+        context.set_grad_enabled(self.create_graph)
+        try:
+            while self.heap:
+                node = heapq.heappop(self.heap)[1]
+                self.visit(node, self.pending.pop(node))
+        finally:
+            context.set_grad_enabled(recording)
+
+    def visit(self, node: Node, gs: list) -> None:
+        """The gradients `gs` of a node are complete: adjust them, hand them out, and send on what its rules make."""
+        row = node.row
+        if node.metas is not None and row is not None and not row.raw_gradient:
+            gs = [g if g is None or m is None else match(g, m) for g, m in zip(gs, node.metas, strict=True)]
+        if node.hooks:
+            for i, hooks in node.hooks.items():
+                if gs[i] is not None:
+                    gs[i] = self.hooked(node, gs[i], list(hooks.values()))
+        if self.want:
             for i, g in enumerate(gs):
-                at = want.get((node, i))
-                if at is not None:
-                    result[at] = g if g is None else _owned(g, lent)
-            if node.leaf is not None:
-                if not wanted:
-                    node.leaf.grad = _accumulated(node.leaf.grad, gs[0], lent)
+                if g is not None and (node, i) in self.want:
+                    self.found[node, i] = self.owned(g)
+        if row is None:
+            leaf = node.leaf and node.leaf()
+            if leaf is not None and not self.want:
+                leaf.grad = Tensor(self.owned(gs[0]).payload) if leaf.grad is None else leaf.grad + gs[0]
+            return
+        within = self.within
+        if within is not None and not any(e is not None and self.leads(e) for e in node.edges):
+            return                          # asked for itself only
+        if node.saved is None:
+            raise RuntimeError(f"backward through {row.name} a second time, but what it had saved was freed by the "
+                               "first: call the first backward(retain_graph=True)")
+        recipe, edges = node.recipe, node.edges
+        saved = unpack(node, self.create_graph)
+        incoming = gs if row.multi else gs[0]
+        for call, wanted in zip(recipe.calls, recipe.arguments, strict=True):
+            if within is not None and call.target is not None and not self.leads(edges[call.target]):
                 continue
-            if node.saved is None:
-                raise RuntimeError(f"backward through {node.row.name} a second time, but what it had saved was freed "  # type: ignore
-                                   "by the first: call the first backward(retain_graph=True)")
-            incoming = gs if node.row.multi else gs[0]                                           # type: ignore
-            for call, args in zip(node.calls, node.saved, strict=True):
-                got = call.fn(incoming, *saved_arguments(call, args, node, create_graph))
-                for i, g in _rule_results(call, got, node):
-                    edge = node.edges[i]
-                    if edge is not None and g is not None:
-                        if any(g is x for x in gs):
-                            lent.add(id(g.payload))
-                        give(edge[0], edge[1], g)
-            if not (retain_graph or create_graph):
-                node.saved = None
-    return result
+            got = call.fn(incoming, *[saved[a] if type(a) is int else row.attr(node.attrs, a) for a in wanted])
+            for i, g in enumerate(got) if call.target is None else ((call.target, got),):
+                edge = edges[i]
+                if edge is not None and g is not None:
+                    if g is incoming or row.multi and any(g is x for x in gs):
+                        self.lent.add(id(g.payload))
+                    self.give(edge[0], edge[1], g)
+        if self.free:
+            node.saved = None
+
+    def hooked(self, node: Node, g: Tensor, hooks: list) -> Tensor:
+        """The gradient after the hooks, each of which may return another."""
+        g = self.owned(g)                   # a hook may write it in place
+        for hook in hooks:
+            new = hook(g)
+            if new is None:
+                continue
+            name = getattr(hook, "__qualname__", repr(hook))
+            if not isinstance(new, Tensor):
+                raise TypeError(f"hook {name} on the gradient of a {node!r}: expected a Tensor or None, got "
+                                f"{type(new).__name__}")
+            if new.payload.shape != g.payload.shape or new.payload.dtype != g.payload.dtype:
+                raise ValueError(f"hook {name} on the gradient of a {node!r}: expected a gradient like the one it was "
+                                 f"given, {describe(g.payload)}, got {describe(new.payload)}")
+            self.lent.add(id(new.payload))
+            g = new
+        return g
+
+    def owned(self, g: Tensor) -> Tensor:
+        """The gradient in memory of its own.  Rules pass on what they are given where they can (both operands of `+`
+        get the very same array) or a view of it; whoever then scales one gradient in place must not change the others.
+        """
+        if type(g.payload) is not np.ndarray or g.payload.base is None and id(g.payload) not in self.lent:
+            return g
+        return Assign(g)
+
+
+def unpack(node: Node, track: bool) -> list:
+    """What a node has saved: values as Tensors again, with their history if `track`.
+
+    Raises: RuntimeError for a value that was modified in place since.
+    """
+    out: list = []
+    recipe, edges = node.recipe, node.edges
+    for value, i in zip(node.saved, recipe.whole, strict=False):
+        out.append(_whole(node, value, edges[i] if track else None))
+    out += node.saved[len(out):len(out) + len(recipe.metas)]
+    for value, i in zip(node.saved[len(out):], recipe.results, strict=False):
+        out.append(_whole(node, value, (node, i) if track else None))
+    if recipe.variadic == "metas":
+        out.append(node.saved[-1])
+    elif recipe.variadic:
+        out.append([_whole(node, v, e if track else None) for v, e in zip(node.saved[-1], edges, strict=True)])
+    return out
+
+
+def _whole(node: Node, value: Any, history: Slot | None) -> Any:
+    if type(value) is not tuple:
+        return value                                    # a Python number
+    payload, owner, version = value
+    if version_of(owner) != version and not getattr(type(payload), "traced", False):
+        name = owner.name if isinstance(owner, Tensor) else f"(the result of {node.row.name})"
+        raise RuntimeError(
+            f"tensor {name} {describe(payload)} was saved for the gradient of {node.row.name} and modified in place "
+            f"afterwards: expected version {version}, found {version_of(owner)}. Compute the in-place result out of "
+            "place, or write before the value is used, or give the operator a clone()")
+    t = Tensor(payload)
+    if history is not None:
+        t.node, t.index = history
+        t.stop_gradient = False
+    return t
 
 
 def match(g: Tensor, like: Any) -> Tensor:
     """`g` with the placements of its primal."""
     return ROWS["match"](g, Tensor(like)) if hasattr(like, "placements") else g
-
-
-def _accumulated(old: Tensor | None, g: Tensor, lent: set[int]) -> Tensor:
-    if old is None:
-        g = _owned(g, lent)
-        return g if not g.stop_gradient else Tensor(g.payload)
-    return old + g
-
-
-def _owned(g: Tensor, lent: set[int]) -> Tensor:
-    """The gradient in memory of its own.  Rules pass on what they are given where they can (both operands of `+` get
-    the very same array) or a view of it; whoever then scales one gradient in place must not change the others.
-    """
-    if type(g.payload) is not np.ndarray or g.payload.base is None and id(g.payload) not in lent:
-        return g
-    return Assign(g)
 
 
 def _root_gradient(y: Tensor, g: Tensor | None, who: str) -> Tensor:
@@ -149,14 +184,26 @@ def _root_gradient(y: Tensor, g: Tensor | None, who: str) -> Tensor:
                            "wants a gradient; set stop_gradient=False on the inputs before computing it")
     if g is None:
         return full_like(Tensor(y.payload), 1.0)
-    if tuple(g.shape) != tuple(y.shape):
+    if not isinstance(g, Tensor):
+        raise TypeError(f"{who}: expected a Tensor as the gradient of {y.name}, got {type(g).__name__}")
+    if tuple(g.payload.shape) != tuple(y.payload.shape):
         raise ValueError(f"{who}: the gradient given for {y.name} has shape {list(g.shape)}, expected "
                          f"{list(y.shape)}, the shape of the tensor")
-    return g
+    return cast(g, y.payload.dtype)
 
 
 def _as_list(x: Any) -> list:
     return list(x) if isinstance(x, (list, tuple)) else [x]
+
+
+def _start(run: Pass, who: str, ys: list, gradients: Any) -> None:
+    """Give the roots their gradients."""
+    given = _as_list(gradients) if gradients is not None else [None] * len(ys)
+    if len(given) != len(ys):
+        raise ValueError(f"{who}: expected {len(ys)} gradients, one per output (None for ones), got {len(given)}")
+    for y, g in [(y, _root_gradient(y, g, who)) for y, g in zip(ys, given, strict=True)]:
+        run.lent.add(id(g.payload))
+        run.give(node_of(y), y.index, g)
 
 
 def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool = False) -> None:
@@ -165,18 +212,17 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool = False)
     tensors: a Tensor or a list.  grad_tensors: the gradients of these (None: ones).  The graph is freed unless
     `retain_graph`.
 
+    Raises: RuntimeError where the graph was freed by an earlier pass, or a saved value was modified in place.
+
     >>> from minipd.ops.creation import to_tensor
     >>> x = to_tensor([1.0, 2.0], stop_gradient=False)
     >>> backward([(x * x).sum()])
     >>> x.grad.tolist()
     [2.0, 4.0]
     """
-    ys = _as_list(tensors)
-    given = _as_list(grad_tensors) if grad_tensors is not None else [None] * len(ys)
-    if len(given) != len(ys):
-        raise ValueError(f"backward: expected {len(ys)} gradients, one per tensor (None for ones), got {len(given)}")
-    gs = [_root_gradient(y, g, "backward") for y, g in zip(ys, given, strict=True)]
-    run_backward(ys, gs, retain_graph=retain_graph)
+    run = Pass(retain_graph, create_graph=False)
+    _start(run, "backward", _as_list(tensors), grad_tensors)
+    run.run()
 
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
@@ -184,7 +230,9 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
          no_grad_vars: Any = None) -> list[Tensor | None]:
     """Paddle's `paddle.grad`: the gradients of `outputs` with respect to `inputs`, leaving `.grad` alone.
 
+    Only what lies between outputs and inputs is visited, and freed unless `retain_graph` (default: `create_graph`).
     create_graph: record the computation of the gradients, so that they can be differentiated again.
+    no_grad_vars: tensors through which no gradient flows, as if they were constants.
     Raises: ValueError for an input that the outputs do not depend on, unless `allow_unused` (then None).
 
     >>> from minipd.ops.creation import to_tensor
@@ -197,60 +245,63 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     if not only_inputs:
         raise ValueError("grad: only_inputs=False is not supported (nor in Paddle); use backward() to fill .grad")
     ys, xs = _as_list(outputs), _as_list(inputs)
-    given = _as_list(grad_outputs) if grad_outputs is not None else [None] * len(ys)
-    blocked = _as_list(no_grad_vars) if no_grad_vars is not None else []
     for x in xs:
-        if x.stop_gradient:
+        if x.stop_gradient and x.node is None:
             raise RuntimeError(f"grad: input {x.name} has stop_gradient=True; set it to False before computing")
-    gs = [_root_gradient(y, g, "grad") for y, g in zip(ys, given, strict=True)]
-    keep = create_graph if retain_graph is None else retain_graph
-    with _blocked(blocked):
-        result = run_backward(ys, gs, xs, keep, create_graph)
-    for x, g in zip(xs, result, strict=True):
-        if g is None and not allow_unused:
+    wanted = [(node_of(x), x.index) for x in xs]
+    blocked = frozenset((node_of(v), v.index) for v in _as_list([] if no_grad_vars is None else no_grad_vars))
+    within = between([node_of(y) for y in ys], {node for node, _ in wanted}, blocked)
+    run = Pass(create_graph if retain_graph is None else retain_graph, create_graph, frozenset(wanted), within, blocked)
+    _start(run, "grad", ys, grad_outputs)
+    if all(node in within for node, _ in wanted) or allow_unused:       # else nothing is freed in vain
+        run.run()
+    for x, slot in zip(xs, wanted, strict=True):
+        if slot not in run.found and not allow_unused:
             raise ValueError(f"grad: the outputs do not depend on input {x.name} {describe(x.payload)}; pass "
                              "allow_unused=True to get None for it")
-    return result
+    return [run.found.get(slot) for slot in wanted]
 
 
-class _blocked:
-    """Gradients do not flow through these tensors for a while: their edges lead nowhere."""
-
-    def __init__(self, tensors: list[Tensor]):
-        self.nodes = [(node_of(t), t.index) for t in tensors]
-
-    def __enter__(self) -> None:
-        self.hooked = []
-        for node, index in self.nodes:
-            hooks = node.hooks = node.hooks or {}
-            hooks.setdefault(index, []).append(_zero)
-            self.hooked.append(hooks[index])
-
-    def __exit__(self, *exc: object) -> None:
-        for hooks in self.hooked:
-            hooks.remove(_zero)
-
-
-def _zero(g: Tensor) -> Tensor:
-    return full_like(g, 0.0)
+def between(roots: list[Node], targets: set[Node], blocked: frozenset[Slot]) -> set[Node]:
+    """The nodes on the ways from `roots` to `targets`, both included; no way leads through a blocked slot."""
+    oldest = min((node.seq for node in targets), default=0)
+    users: dict[Node, list[Node]] = {}                  # what can be reached -> from where
+    todo = list(roots)
+    seen = set(roots)
+    while todo:
+        node = todo.pop()
+        for edge in node.edges:
+            if edge is not None and edge not in blocked and edge[0].seq >= oldest:
+                users.setdefault(edge[0], []).append(node)
+                if edge[0] not in seen:
+                    seen.add(edge[0])
+                    todo.append(edge[0])
+    found = {node for node in targets if node in seen}
+    todo = list(found)
+    while todo:
+        for node in users.get(todo.pop(), ()):
+            if node not in found:
+                found.add(node)
+                todo.append(node)
+    return found
 
 
 class RemovableHandle:
     """What `register_hook` returns: `remove()` takes the hook off."""
 
-    def __init__(self, hooks: list, hook: Any):
-        self.hooks, self.hook = hooks, hook
+    def __init__(self, hooks: dict, number: int):
+        self.hooks, self.number = hooks, number
 
     def remove(self) -> bool:
         """Take the hook off; False if it was off already."""
-        if self.hook in self.hooks:
-            self.hooks.remove(self.hook)
-            return True
-        return False
+        return self.hooks.pop(self.number, None) is not None
 
 
 def register_hook(x: Tensor, hook: Any) -> RemovableHandle:
     """Call `hook(grad)` when the gradient of `x` is complete; what it returns, if not None, replaces the gradient.
+
+    Hooks run in the order in which they were registered, in `backward` and in `grad`.  They belong to the value that
+    `x` holds now: after an in-place write, x is another value.
 
     Raises: RuntimeError if `x` does not take part in differentiation.
     """
@@ -258,7 +309,9 @@ def register_hook(x: Tensor, hook: Any) -> RemovableHandle:
         raise RuntimeError(f"register_hook: tensor {x.name} has stop_gradient=True, so it gets no gradient; set "
                            "stop_gradient=False first")
     node = node_of(x)
-    node.hooks = node.hooks or {}
-    return RemovableHandle(node.hooks.setdefault(x.index, []), hook)
-
-
+    if node.hooks is None:
+        node.hooks = {}
+    hooks = node.hooks.setdefault(x.index, {})
+    number = max(hooks, default=-1) + 1
+    hooks[number] = hook
+    return RemovableHandle(hooks, number)

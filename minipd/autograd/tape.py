@@ -1,26 +1,30 @@
 """The tape: the interpreter that remembers.
 
 A node per recorded operator call: where its inputs came from (edges), which gradient rules to call, and what those
-rules need, taken from the rules' own signatures.  The tape sees handles and global values, whatever computes below.
+rules need, taken from the rules' own signatures (`Row.recipe`).  The tape sees handles and global values, whatever
+computes below.
 
 Invariants:
 * `seq` grows with time, so "largest seq first" is a reverse topological order of any part of the graph.
-* A node never holds the handle of its own result (that would be a cycle): a saved result is its payload and version.
 * Only the rules of inputs that want a gradient are recorded, and only they save.
+* The graph has no reference cycles, so it is gone when its last handle is: a node never holds the handle of its own
+  result (a saved result is its payload and storage), an in-place operator reads through a handle of its own
+  (`views.write`), and a leaf's node refers to the leaf weakly.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minipd.framework import dtype as dtypes
-from minipd.framework.context import RankContext, explain, install_tape, kernel_of
+from minipd.framework.context import install_tape
 from minipd.framework.meta import Meta
-from minipd.framework.row import Row, VjpCall
+from minipd.framework.row import Recipe, Row, VjpCall
 from minipd.framework.tensor import Storage, Tensor, shared
 from minipd.framework.views import check_fresh, share_view
 
@@ -32,96 +36,81 @@ _next_seq = itertools.count().__next__
 class Node:
     """One recorded call.  A leaf's node has `leaf` set and no row; it only collects the gradient.
 
+    edges: per input, (node, result index) that its gradient goes to, or None.
+    saved: what the recipe keeps, in its order; None once a backward pass has freed it.  A value that is kept whole is
+           (payload, owner, version), where the owner tells the version of that memory now; a Python number is itself.
+    attrs: the attributes of the call.
     metas: per result, what a gradient must look like before it enters a rule (None for arrays: nothing to adjust).
-    hooks: result index -> functions that see, and may replace, the gradient of that result.
-    saved: one argument list per call; None once a backward pass has freed it.
+    hooks: result index -> {number: function that sees, and may replace, the gradient of that result}.
     """
 
-    __slots__ = ("calls", "edges", "hooks", "leaf", "metas", "n_out", "row", "saved", "seq")
+    __slots__ = ("__weakref__", "attrs", "edges", "hooks", "leaf", "metas", "n_out", "recipe", "row", "saved", "seq")
 
-    def __init__(self, row: Row | None, edges: list, calls: tuple[VjpCall, ...], saved: list | None, n_out: int):
-        self.row, self.edges, self.calls, self.saved, self.n_out = row, edges, calls, saved, n_out
+    leaf: Any       # a weak reference
+    metas: Any
+    hooks: Any
+
+    def __init__(self, row: Any, recipe: Any, edges: Sequence, saved: Any, attrs: dict, n_out: int):
+        self.row, self.recipe, self.edges, self.saved, self.attrs, self.n_out = row, recipe, edges, saved, attrs, n_out
         self.seq = _next_seq()
-        self.leaf: Tensor | None = None
-        self.metas: tuple | None = None
-        self.hooks: dict[int, list] | None = None
-
-    def __lt__(self, other: Node) -> bool:      # only ever compared by heapq on equal seq, which does not happen
-        return False
+        self.leaf = self.metas = self.hooks = None
 
     def __repr__(self) -> str:
-        return f"leaf {self.leaf.name}" if self.leaf is not None else f"node of {self.row.name}"  # type: ignore
+        if self.row is not None:
+            return f"node of {self.row.name}"
+        leaf = self.leaf and self.leaf()
+        return "node of a leaf that is gone" if leaf is None else f"node of leaf {leaf.name}"
 
 
 def node_of(x: Tensor) -> Node:
     """The node that collects the gradient of `x`: the recorded call's, or, for a leaf, one made now."""
     if x.node is None:
-        node = Node(None, [], (), [], 1)
-        node.leaf = x
-        node.metas = metas_of((x,))
-        x.node = node
+        x.node = node = Node(None, None, (), [], {}, 1)
+        node.leaf = weakref.ref(x)
+        if type(x.payload) is not np.ndarray:
+            node.metas = metas_of((x,))
     return x.node
 
 
-def metas_of(outs: tuple[Tensor, ...]) -> tuple | None:
+def metas_of(outs: Sequence[Tensor]) -> tuple | None:
     """What the gradients of `outs` must match: placements, for distributed payloads; None where there is nothing."""
-    if type(outs[0].payload) is np.ndarray:
-        return None
     metas = tuple(o.payload.meta() if hasattr(o.payload, "placements") else None for o in outs)
     return None if all(m is None for m in metas) else metas
 
 
-# A saved value is a plain tuple, (payload, node, index, owner, version): the payload, where its own gradient goes
-# (None: nowhere), and who tells the version of its memory: the input's handle, or the storage of an own result.
-
-
 def version_of(owner: Tensor | Storage) -> int:
-    """The current version of the memory that a saved value's `owner` stands for."""
+    """The current version of the memory that a saved value's `owner` stands for: the input's handle, or the storage of
+    the call's own result."""
     if isinstance(owner, Tensor):
         return 0 if owner.storage is None else owner.storage.version
     return owner.version
 
 
-def tape(ctx: RankContext) -> Callable:
-    """The handler of a context whose gradients are on."""
-    run, direct = ctx.run, ctx.direct
-    kernels_by_num = dtypes.CODE_OF_NUM
-    ndarray = np.ndarray
-
+def tape(run: Callable) -> Callable:
+    """The handler that records, over the interpreter function `run`."""
     def handler(row: Row, inputs: Any, attrs: dict) -> Any:
-        payloads = []
-        need, bit, stale = 0, 1, False
+        payloads: list = []
+        edges: list = []
+        need, bit = 0, 1
         for x in inputs:
             if isinstance(x, Tensor):
                 payloads.append(x.payload)
-                if not x.stop_gradient:
+                storage = x.storage
+                if storage is not None and storage.version != x.seen:
+                    check_fresh(x, row)
+                if x.stop_gradient:
+                    edges.append(None)
+                else:
                     need |= bit
-                if x.storage is not None:
-                    stale = True
+                    edges.append((x.node or node_of(x), x.index))
             else:
                 payloads.append(x)
+                edges.append(None)
             bit += bit
-        if stale:
-            for x in inputs:
-                if isinstance(x, Tensor):
-                    check_fresh(x, row)
-        if direct and not row.comm:
-            try:
-                kernel = row.kernels[kernels_by_num[payloads[row.key].dtype.num]]
-            except (AttributeError, IndexError):
-                kernel = kernel_of(row, payloads)
-            try:
-                out = kernel(*payloads, **attrs)
-            except Exception as error:
-                explain(row, payloads, attrs, error)
-                raise
-            if type(out) is not ndarray and not row.multi:
-                out = np.asarray(out)
-        else:
-            out = run(row, payloads, attrs)
+        out = run(row, payloads, attrs)
         if row.multi:
-            outs = tuple(map(Tensor, out))
-            result: Any = outs
+            result: Any = tuple(map(Tensor, out))
+            outs = result
         else:
             result = Tensor(out)
             outs = (result,)
@@ -129,56 +118,64 @@ def tape(ctx: RankContext) -> Callable:
             for o in outs:
                 share_view(inputs[0], o, row, attrs)
         if need and row.has_vjp:
-            record(row, inputs, attrs, outs, need)
+            recipe = row.recipes.get(need) or row.recipe(need)
+            if recipe.calls:
+                attach(Node(row, recipe, edges, keep(recipe, inputs, outs), attrs, len(outs)), outs)
         return result
     return handler
 
 
-def record(row: Row, inputs: Any, attrs: dict, outs: tuple[Tensor, ...], need: int) -> None:
-    """Put the call on the tape: `outs` now have a history."""
-    calls = row.calls(need)
-    if not calls:
-        return
-    edges: list[Any] = []
-    for x in inputs:
-        if isinstance(x, Tensor) and not x.stop_gradient:
-            edges.append((x.node or node_of(x), x.index))
-        else:
-            edges.append(None)
-    saved = []
-    for _, _, plan in calls:
-        args: list[Any] = []
-        for kind, i, only_meta in plan:
-            if kind == "in":
-                x = inputs[i]
-                args.append(_keep(x, only_meta))
-            elif kind == "out":
-                o = outs[i]
-                if only_meta:
-                    args.append(Meta(o.payload.shape, o.payload.dtype))
-                else:
-                    storage = shared(o)
-                    args.append((o.payload, None, i, storage, storage.version))
-            elif kind == "attr":
-                args.append(attrs[i] if i in attrs else row.attrs[i])
-            else:
-                args.append([_keep(x, only_meta) for x in inputs])
-        saved.append(args)
-    node = Node(row, edges, calls, saved, len(outs))
-    node.metas = metas_of(outs)
+def attach(node: Node, outs: Sequence[Tensor]) -> None:
+    """`outs`, the results of the recorded call, now have a history (those that can have a gradient)."""
+    if type(outs[0].payload) is not np.ndarray:
+        node.metas = metas_of(outs)
     for i, o in enumerate(outs):
         if o.payload.dtype in dtypes.FLOATS:
             o.node, o.index, o.stop_gradient = node, i, False
 
 
-def _keep(x: Any, only_meta: bool) -> Any:
+def keep(recipe: Recipe, inputs: Any, outs: Sequence[Tensor]) -> list:
+    """What `recipe` says to keep of a call."""
+    saved: list = []
+    for i in recipe.whole:
+        saved.append(_whole(inputs[i]))
+    for i in recipe.metas:
+        saved.append(_meta(inputs[i]))
+    for i in recipe.results:
+        storage = shared(outs[i])
+        saved.append((outs[i].payload, storage, storage.version))
+    if recipe.variadic:
+        saved.append(list(map(_whole if recipe.variadic == "whole" else _meta, inputs)))
+    return saved
+
+
+def _whole(x: Any) -> Any:
     if not isinstance(x, Tensor):
         return x
-    if only_meta:
-        p = x.payload
-        return p.meta() if hasattr(p, "placements") else Meta(p.shape, p.dtype)
-    s = x.storage
-    return x.payload, None if x.stop_gradient else x.node, x.index, x, 0 if s is None else s.version
+    storage = x.storage
+    return x.payload, x, 0 if storage is None else storage.version
+
+
+def _meta(x: Any) -> Any:
+    if not isinstance(x, Tensor):
+        return x
+    p = x.payload
+    return p.meta() if hasattr(p, "placements") else Meta(p.shape, p.dtype)
+
+
+def record_call(row: Any, inputs: Sequence[Tensor], outs: Sequence[Tensor], vjp: Callable) -> None:
+    """Put on the tape what is no single operator: `vjp(gradients of outs)` returns one gradient (or None) per input.
+
+    row: anything with `name`, `multi` (True: gradients come as a list), `raw_gradient`.  outs: those without
+    `stop_gradient` get a history.
+    """
+    edges = [None if x.stop_gradient else (node_of(x), x.index) for x in inputs]
+    recipe = Recipe((VjpCall(vjp, None, ()),), (), (), (), "", ((),))
+    node = Node(row, recipe, edges, [], {}, len(outs))
+    node.metas = metas_of(outs)
+    for i, o in enumerate(outs):
+        if not o.stop_gradient:
+            o.node, o.index = node, i
 
 
 install_tape(tape)

@@ -30,9 +30,10 @@ from minipd.framework.views import share_view
 
 __all__: list[str] = []
 
-#: makes the outermost handler of a context when gradients are on; the autograd floor puts its tape here
-_tape: Callable[[RankContext], Callable] | None = None
+#: makes the handler that records, over an interpreter function; the autograd floor puts its tape here
+_tape: Callable[[Callable], Callable] | None = None
 
+_CODE_OF_NUM = dtypes.CODE_OF_NUM
 _KEEP = object()
 
 
@@ -56,19 +57,29 @@ class RankContext:
         self.compose()
 
     def compose(self) -> None:
-        """Build `run` (payloads) and `handler` (handles) out of the layers that are on."""
+        """Build `run` (payloads) and `handler` (handles) out of the layers that are on.
+
+        Two handlers are built, one that records and one that does not: switching between them is an assignment.
+        """
         run = self.ground.run
         if self.events is not None:
             run = self.events.over(run)
         if self.middle is not None:
             run = self.middle.over(run)
         self.run: Callable = run
-        self.direct = self.middle is None and self.events is None and type(self.ground) is Kernels
-        handler = _tape(self) if self.grad_enabled and _tape is not None else without_tape(self)
+        handlers = [without_tape(run), without_tape(run) if _tape is None else _tape(run)]
         around = getattr(self.ground, "around", None)
         if around is not None:              # a trace notes in its program which handles want a gradient
-            handler = around(handler)
-        self.handler: Callable = handler if self.amp is None else self.amp.over(handler)
+            handlers = [around(handler) for handler in handlers]
+        if self.amp is not None:
+            handlers = [self.amp.over(handler) for handler in handlers]
+        self.handlers: list[Callable] = handlers
+        self.set_grad_enabled(self.grad_enabled)
+
+    def set_grad_enabled(self, on: bool) -> None:
+        """Record operators from now on, or not."""
+        self.grad_enabled = on
+        self.handler: Callable = self.handlers[on]
 
     def unique_name(self, prefix: str) -> str:
         """`prefix_0`, `prefix_1`, ...: Paddle's `unique_name.generate`."""
@@ -81,14 +92,12 @@ class Kernels:
     """The ground floor of eager mode: compute now, on arrays."""
 
     def run(self, row: Any, payloads: Any, attrs: dict) -> Any:
-        if row.comm:
-            comm = current().comm
-            if comm is None:
-                raise RuntimeError(f"{row.name}: this rank has no communicator; start ranks with `minipd launch -n N "
-                                   "script.py`, or simulate them with minipd.dist.comm.sim.World(N).run(fn)")
-            return row.kernel(comm, *payloads, **attrs)
         try:
-            out = kernel_of(row, payloads)(*payloads, **attrs)
+            kernel = row.kernels[_CODE_OF_NUM[payloads[row.key].dtype.num]]
+        except (AttributeError, IndexError):    # a Python number, or no operand at all
+            kernel = kernel_of(row, payloads)
+        try:
+            out = kernel(*payloads, **attrs)
         except Exception as error:
             explain(row, payloads, attrs, error)
             raise
@@ -125,20 +134,15 @@ class MetaOnly:
 
 
 def kernel_of(row: Any, payloads: Any) -> Callable:
-    """The row's kernel for the dtype of its key operand (of the first array, if a Python number stands there)."""
-    try:
-        return row.kernels[dtypes.CODE_OF_NUM[payloads[row.key].dtype.num]]
-    except (AttributeError, IndexError):
-        for p in payloads:
-            if isinstance(p, np.ndarray):
-                return row.kernels[dtypes.CODE_OF_NUM[p.dtype.num]]
-        return row.kernel
+    """The row's kernel where a Python number stands for the key operand: that of the first array's dtype, if any."""
+    for p in payloads:
+        if isinstance(p, np.ndarray):
+            return row.kernels[_CODE_OF_NUM[p.dtype.num]]
+    return row.kernels[dtypes.float32.code]
 
 
-def without_tape(ctx: RankContext) -> Callable:
+def without_tape(run: Callable) -> Callable:
     """The handler when no gradient is recorded: unwrap, run, wrap."""
-    run = ctx.run
-
     def handler(row: Any, inputs: Any, attrs: dict) -> Any:
         out = run(row, [x.payload if isinstance(x, Tensor) else x for x in inputs], attrs)
         if row.multi:
@@ -154,8 +158,8 @@ def without_tape(ctx: RankContext) -> Callable:
     return handler
 
 
-def install_tape(factory: Callable[[RankContext], Callable]) -> None:
-    """The autograd floor plugs its tape in: `factory(context)` returns the handler that records."""
+def install_tape(factory: Callable[[Callable], Callable]) -> None:
+    """The autograd floor plugs its tape in: `factory(run)` returns the handler that records, over `run`."""
     global _tape
     _tape = factory
     current().compose()
@@ -164,27 +168,32 @@ def install_tape(factory: Callable[[RankContext], Callable]) -> None:
 class using:
     """`with using(ground=..., middle=..., grad=..., amp=..., events=...)`: other layers, for a while.
 
-    Layers that are not named stay as they are.  Re-entrant and exception-safe; also restores on generators' close.
+    Layers that are not named stay as they are.  Exception-safe, and one object may be entered again inside itself.
     """
 
     def __init__(self, ground: Any = _KEEP, middle: Any = _KEEP, grad: Any = _KEEP, amp: Any = _KEEP,
                  events: Any = _KEEP):
         self.wanted = {k: v for k, v in (("ground", ground), ("middle", middle), ("grad_enabled", grad), ("amp", amp),
                                          ("events", events)) if v is not _KEEP}
+        self.entered: list[tuple[RankContext, dict]] = []
 
     def __enter__(self) -> RankContext:
-        self.ctx = ctx = current()
-        self.before = {k: getattr(ctx, k) for k in self.wanted}
-        self._set(self.wanted)
+        ctx = current()
+        self.entered.append((ctx, {k: getattr(ctx, k) for k in self.wanted}))
+        _switch(ctx, self.wanted)
         return ctx
 
     def __exit__(self, *exc: object) -> None:
-        self._set(self.before)
+        _switch(*self.entered.pop())
 
-    def _set(self, layers: dict) -> None:
-        for k, v in layers.items():
-            setattr(self.ctx, k, v)
-        self.ctx.compose()
+
+def _switch(ctx: RankContext, layers: dict) -> None:
+    for k, v in layers.items():
+        setattr(ctx, k, v)
+    if layers.keys() - {"grad_enabled"}:
+        ctx.compose()
+    else:
+        ctx.set_grad_enabled(ctx.grad_enabled)
 
 
 set_root(RankContext())

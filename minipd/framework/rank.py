@@ -43,4 +43,8 @@ def set_root(context: Any) -> None:
 
 def dispatch(row: Any, inputs: Any, attrs: dict) -> Any:
     """Call an operator: `inputs` are Tensors (or Python numbers), `attrs` its normalised attributes."""
-    return current().handler(row, inputs, attrs)
+    try:
+        context = _get()
+    except LookupError:
+        context = current()
+    return context.handler(row, inputs, attrs)

@@ -30,7 +30,7 @@ import numpy as np
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.meta import Meta
-from minipd.framework.rank import dispatch
+from minipd.framework.rank import current, dispatch
 
 __all__: list[str] = []
 
@@ -58,6 +58,23 @@ class VjpCall(NamedTuple):
     fn: Callable
     target: int | None
     plan: tuple[tuple[str, Any, bool], ...]
+
+
+class Recipe(NamedTuple):
+    """How a call is recorded when certain inputs want a gradient: the rules to call, and what they need, each once.
+
+    whole, metas: numbers of the inputs that are kept with their values, or as shape and dtype only; results: numbers of
+    the results that are kept.  variadic: the inputs are kept as one list: "" (not at all), "whole" or "metas".
+    What is kept makes one list, in the order of these fields.
+    arguments: for each rule, positions in that list; a string is the name of an attribute.
+    """
+
+    calls: tuple[VjpCall, ...]
+    whole: tuple[int, ...]
+    metas: tuple[int, ...]
+    results: tuple[int, ...]
+    variadic: str
+    arguments: tuple[tuple[int | str, ...], ...]
 
 
 ROWS: dict[str, Row] = {}
@@ -103,7 +120,11 @@ class Row:
         self._bind_kernels(d)
         self._grads = self._gradient_rules(d)
         self.has_vjp = bool(self._grads)
-        self._calls: dict[int, tuple[VjpCall, ...]] = {}
+        #: some gradient rule needs the value of input 0
+        self.saves_first = any(kind == "all" or (kind, i) == ("in", 0) for c in self._grads
+                               for kind, i, only_meta in c.plan if not only_meta)
+        #: bit mask of the inputs that want a gradient -> the recipe, made at the first such call
+        self.recipes: dict[int, Recipe] = {}
 
     # ------------------------------------------------------------------------------------------------- kernels
     def _bind_kernels(self, d: dict) -> None:
@@ -117,6 +138,8 @@ class Row:
         self.kernel_out: Callable | None = out
         #: dtype code of the key operand -> the function that computes
         self.kernels: list[Any] = [kernel] * dtypes.N_CODES
+        if self.comm:
+            self.kernels = [functools.partial(_with_communicator, self)] * dtypes.N_CODES
         #: the same for the function that writes into given buffers
         self.kernel_outs: list[Any] = [self.kernel_out] * dtypes.N_CODES
         if kernel is not None and not self.comm and Trait.EXACT not in self.traits:
@@ -157,9 +180,13 @@ class Row:
 
     def calls(self, need: int) -> tuple[VjpCall, ...]:
         """The gradient rules to record when the inputs in the bit mask `need` (bit i: input i) want a gradient."""
-        found = self._calls.get(need)
+        return tuple(c for c in self._grads if c.target is None or need >> c.target & 1)
+
+    def recipe(self, need: int) -> Recipe:
+        """What recording a call takes when the inputs in the bit mask `need` want a gradient."""
+        found = self.recipes.get(need)
         if found is None:
-            found = self._calls[need] = tuple(c for c in self._grads if c.target is None or need >> c.target & 1)
+            found = self.recipes[need] = _recipe(self.calls(need))
         return found
 
     def kernel_out_for(self, payloads: Any) -> Callable | None:
@@ -180,6 +207,20 @@ class Row:
         return f"{self.dialect}.{self.name}({', '.join(self.inputs)}{';' + attrs[1:] if attrs else ''})"
 
 
+def _recipe(calls: tuple[VjpCall, ...]) -> Recipe:
+    wanted = [entry for call in calls for entry in call.plan if entry[0] != "attr"]
+    groups = {group: tuple(sorted({i for kind, i, only_meta in wanted if (kind, only_meta) == group}))
+              for group in (("in", False), ("in", True), ("out", False), ("all", False), ("all", True))}
+    order = [(group, i) for group, numbers in groups.items() for i in numbers]
+    if len(order) < len(set(wanted)):
+        raise TypeError(f"the gradient rules {[c.fn.__name__ for c in calls]} ask for the shape of a result; a result "
+                        "has the shape of its gradient: use g")
+    arguments = tuple(tuple(name if kind == "attr" else order.index(((kind, only_meta), name))
+                            for kind, name, only_meta in call.plan) for call in calls)
+    variadic = "whole" if groups["all", False] else "metas" if groups["all", True] else ""
+    return Recipe(calls, groups["in", False], groups["in", True], groups["out", False], variadic, arguments)
+
+
 def _ufunc_out(function: Callable, out: Any, *xs: Any) -> None:
     function(*xs, out=out)
 
@@ -192,6 +233,14 @@ def _in_float32(kernel: Callable, dtype: np.dtype, shape_only: tuple, *xs: Any, 
         return tuple(w.astype(dtype) if w.dtype == np.float32 else w for w in wide)
     wide = np.asarray(wide)
     return wide.astype(dtype) if wide.dtype == np.float32 else wide
+
+
+def _with_communicator(row: Row, *xs: Any, **attrs: Any) -> Any:
+    comm = current().comm
+    if comm is None:
+        raise RuntimeError(f"{row.name}: this rank has no communicator; start ranks with `minipd launch -n N "
+                           "script.py`, or simulate them with minipd.dist.comm.sim.World(N).run(fn)")
+    return row.kernel(comm, *xs, **attrs)  # type: ignore[misc]
 
 
 def _into(kernel: Callable, out: Any, *xs: Any, **attrs: Any) -> None:

@@ -19,11 +19,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minipd.autograd.tape import Node
+from minipd.autograd.tape import record_call
 from minipd.framework import dtype as dtypes
 from minipd.framework.meta import describe
 from minipd.framework.rank import current
-from minipd.framework.row import VjpCall
 from minipd.framework.tensor import Tensor
 from minipd.ir.backward import Place, Walk, spread
 from minipd.ir.operation import Operation, captured
@@ -128,8 +127,4 @@ def _record(trace: Trace, op: Operation, handles: dict[Value, Tensor], outs: lis
         found = Walk(trace, reached, False, Place()).branch_gradient(op, gs, {})
         return [found.get(v) for v in outer]
 
-    node: Any = Node(_Branch, [(handles[v].node, handles[v].index) for v in outer],  # type: ignore[arg-type]
-                     (VjpCall(vjp, None, ()),), [[]], len(outs))
-    for i, out in enumerate(outs):
-        if not out.stop_gradient:
-            out.node, out.index = node, i
+    record_call(_Branch, [handles[v] for v in outer], outs, vjp)
