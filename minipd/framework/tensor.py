@@ -9,6 +9,8 @@ Class attributes are the defaults of fields that most tensors never set: creatin
 
 from __future__ import annotations
 
+import copy
+import functools
 from typing import Any
 
 import numpy as np
@@ -44,13 +46,14 @@ class Size(tuple):
 class Storage:
     """What handles that share memory have in common.  Made at the first sharing: other tensors never pay for it.
 
-    version: writes so far.  tracked: the version of the last write that carries gradient history.
+    version: writes so far.  recorded: the version of the last write while operators were recorded; tracked: of the last
+    one that carries gradient history.
     """
 
-    __slots__ = ("tracked", "version")
+    __slots__ = ("recorded", "tracked", "version")
 
     def __init__(self) -> None:
-        self.version = self.tracked = 0
+        self.version = self.recorded = self.tracked = 0
 
 
 class Tensor:
@@ -115,7 +118,8 @@ class Tensor:
     @property
     def is_leaf(self) -> bool:
         """True for tensors that no recorded operation produced."""
-        return self.node is None or self.node.leaf is self
+        node = self.node
+        return node is None or node.leaf is not None and node.leaf() is self
 
     # ------------------------------------------------------------------------------------------------- values
     def numpy(self) -> np.ndarray:
@@ -149,8 +153,15 @@ class Tensor:
     def __float__(self) -> float:
         return float(self.values("float()"))
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        return np.asarray(self.values("numpy.asarray()"), dtype)
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """For `numpy.asarray`: without a copy where possible, and then read-only, for a write through it would go
+        unnoticed (`inplace_version` would not count it, nor a gradient refuse the overwritten value)."""
+        seen = self.values("numpy.asarray()").view()
+        seen.flags.writeable = False
+        return np.array(seen, dtype) if copy else np.asarray(seen, dtype, copy=copy)
+
+    #: numpy leaves `array * tensor` to the tensor's `__rmul__`; on its own it would compute without the tape
+    __array_ufunc__ = None
 
     def __len__(self) -> int:
         if not self.payload.shape:
@@ -165,6 +176,24 @@ class Tensor:
         t = Tensor(self.payload)
         t.storage = shared(self)
         t.seen = t.storage.version
+        return t
+
+    def __copy__(self) -> Tensor:
+        """Another handle on the same memory, with the same history."""
+        t = type(self)(self.payload)
+        t.__dict__.update(self.__dict__)
+        t.storage = shared(self)
+        t.views = None
+        if self.is_leaf:
+            t.node = None                   # a leaf collects its own gradient
+        return t
+
+    def __deepcopy__(self, memo: dict) -> Tensor:
+        """A new leaf with a copy of the values, which takes part in differentiation if this tensor does.  The history,
+        the gradient and the name stay behind."""
+        kept = {k: v for k, v in self.__dict__.items() if k not in _OF_THE_HANDLE}
+        memo[id(self)] = t = type(self)(copy.deepcopy(self.payload, memo))
+        t.__dict__.update(copy.deepcopy(kept, memo))
         return t
 
     @property
@@ -182,6 +211,10 @@ class Tensor:
         body = np.array2string(p, separator=", ", threshold=100, prefix="       ")
         return (f"Tensor(shape={list(p.shape)}, dtype={self.dtype.name}, place=Place(cpu), "
                 f"stop_gradient={self.stop_gradient},\n       {body})")
+
+
+#: what a copy of a tensor does not share with it
+_OF_THE_HANDLE = ("payload", "node", "index", "grad", "storage", "seen", "view_of", "views", "_name")
 
 
 def shared(t: Tensor) -> Storage:
@@ -203,9 +236,13 @@ class Parameter(Tensor):
     persistable = True
     initialize: Any = None
     need_clip: bool = True
-    optimize_attr: dict = {"learning_rate": 1.0}
     regularizer: Any = None
     is_distributed: bool = False
+
+    @functools.cached_property
+    def optimize_attr(self) -> dict:
+        """What the optimizer treats differently for this parameter: a factor for the learning rate."""
+        return {"learning_rate": 1.0}
 
     @property
     def trainable(self) -> bool:

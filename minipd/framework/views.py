@@ -28,8 +28,10 @@ def share_view(base: Any, view: Tensor, row: Any, attrs: dict) -> None:
     if not isinstance(base, Tensor):
         return
     if type(base.payload) is np.ndarray:
-        view.storage = s = shared(base)
-        view.seen = s.version
+        if base.payload.flags.c_contiguous or np.may_share_memory(base.payload, view.payload):
+            view.storage = shared(base)
+            view.seen = base.seen
+        # else numpy has made a copy (reshape of a transposed array), which is no view, in Paddle neither
     elif not isinstance(base.payload, Meta):
         view.view_of = (base, row, attrs)
         if base.views is None:
@@ -38,14 +40,16 @@ def share_view(base: Any, view: Tensor, row: Any, attrs: dict) -> None:
 
 
 def check_fresh(x: Tensor, row: Any) -> None:
-    """Raise if the gradient history of `x` misses a write to its memory.  Called for shared tensors only.
+    """Raise if the gradient history of `x` misses a write to its memory.  Called where x has not seen the last write.
 
-    Without history on either side there is nothing to miss: reading a rewritten view is then simply right.
+    It misses a write that has history itself, and, if x is the result of a recorded call, every write that was made
+    while operators were recorded.  A write under no_grad changes values only, by intention; and a leaf's gradient
+    belongs to whatever its value is.
     """
     s = x.storage
-    if s is None or x.seen == s.version or type(x.payload) is not np.ndarray:
+    if s is None or type(x.payload) is not np.ndarray:
         return
-    if not x.stop_gradient or x.seen < s.tracked:
+    if x.seen < s.tracked or x.seen < s.recorded and not x.stop_gradient and not x.is_leaf:
         raise RuntimeError(
             f"{row.name}: tensor {x.name} {describe(x.payload)} shares memory with a tensor that was written in place "
             f"afterwards (this handle saw version {x.seen}, the memory is at version {s.version}), so its gradient "
@@ -62,12 +66,25 @@ def write(x: Tensor, row: Any, *others: Any, **attrs: Any) -> Tensor:
     if current().grad_enabled and not x.stop_gradient and x.is_leaf:
         raise RuntimeError(f"{what} on leaf {x.name} {describe(x.payload)}, which wants a gradient: the value that the "
                            "gradient belongs to would be lost; write it under no_grad(), or work on a copy")
-    out = dispatch(row, (x, *others), attrs)
+    old = x if x.node is None else _old_value(x, row)
+    out = dispatch(row, (old, *(old if other is x else other for other in others)), attrs)
     if out.payload.shape != x.payload.shape or out.payload.dtype != x.payload.dtype:
         raise ValueError(f"{what}: expected a result like the tensor written, {describe(x.payload)}, got "
                          f"{describe(out.payload)}; use the operation that returns a new tensor")
     rebind(x, out, what)
     return x
+
+
+def _old_value(x: Tensor, row: Any) -> Tensor:
+    """A handle on the value that `x` has before it is written.  Were x itself the operand, the node that x gets would
+    hold x: a cycle.  A rule that needs the old value (of y in `y.multiply_(x)`) gets a copy, for the memory is written.
+    """
+    old = Tensor(x.payload)
+    old.node, old.index, old.stop_gradient = x.node, x.index, x.stop_gradient
+    old.storage, old.seen = x.storage, x.seen
+    if type(x.payload) is np.ndarray and current().grad_enabled and row.saves_first:
+        old.payload, old.storage = x.payload.copy(), None
+    return old
 
 
 def rebind(x: Tensor, out: Tensor, what: str) -> None:
@@ -100,11 +117,14 @@ def _overwrite(x: Tensor, out: Tensor, what: str) -> None:
     if x.payload is not out.payload:
         x.payload[...] = out.payload
     s = shared(x)
-    s.version += 1
-    if not out.stop_gradient:
-        s.tracked = s.version
-    x.seen = s.version
-    _take_history(x, out)
+    if current().grad_enabled:
+        x.seen = s.version = s.recorded = s.version + 1
+        if not out.stop_gradient:
+            s.tracked = s.version
+        _take_history(x, out)
+    else:                               # new values, the old history; and x still lacks what it had not seen before
+        x.seen += x.seen == s.version
+        s.version += 1
 
 
 def _take(x: Tensor, out: Tensor) -> None:
