@@ -165,11 +165,14 @@ class Optimizer:
             self._state[param.name] = self.init_state(param)
         return self._state[param.name]
 
-    def prepare(self) -> None:
-        """Make the state of all parameters now; `step()` makes what is missing at the first step."""
-        self.scalars()
-        for p in self._parameter_list:
-            self.state_of(p)
+    def prepare(self) -> dict[str, Tensor]:
+        """Make the state of all parameters now; without it, `step()` makes what is missing.
+
+        Returns: name -> tensor of everything but the parameters that a step reads or writes, rate and count included:
+        the program state of a traced step, as the same handles ever after.
+        """
+        out = {t.name: t for p in self._parameter_list for t in self.state_of(p).values()}
+        return out | {t.name: t for t in self.scalars()}
 
     def step(self) -> None:
         """Update every parameter that has a gradient.

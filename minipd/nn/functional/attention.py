@@ -17,6 +17,7 @@ from minipd.ops.creation import arange
 from minipd.ops.linalg import matmul
 from minipd.ops.logic import logical_and
 from minipd.ops.math import where
+from minipd.ops.shapes import shapes_agree
 
 __all__ = ["scaled_dot_product_attention"]
 
@@ -79,10 +80,12 @@ def _masked_softmax(scores: Tensor, mask: Tensor | None, is_causal: bool) -> Ten
 
 
 def _check(query: Tensor, key: Tensor, value: Tensor, enable_gqa: bool) -> None:
-    q, k, v = query.shape, key.shape, value.shape
-    fits = (len(q) == len(k) == len(v) == 4 and k[:3] == v[:3] and q[0] == k[0] and q[3] == k[3] and k[2]
-            and q[2] % k[2] == 0 and (enable_gqa or q[2] == k[2]))
+    q, k, v = (tuple(x.payload.shape) for x in (query, key, value))
+    what = "scaled_dot_product_attention"
+    fits = (len(q) == len(k) == len(v) == 4 and shapes_agree(k[:3], v[:3], f"{what}: key and value")
+            and shapes_agree((q[0], q[3]), (k[0], k[3]), f"{what}: query and key")
+            and k[2] and q[2] % k[2] == 0 and (enable_gqa or q[2] == k[2]))
     if not fits:
-        raise ValueError("scaled_dot_product_attention: expected query [B, Sq, H, D] and key and value [B, Sk, Hkv, D]"
+        raise ValueError(f"{what}: expected query [B, Sq, H, D] and key and value [B, Sk, Hkv, D]"
                          f" with H a multiple of Hkv{'' if enable_gqa else ' (equal: enable_gqa is off)'}, got "
                          f"{describe(query.payload)}, {describe(key.payload)} and {describe(value.payload)}")

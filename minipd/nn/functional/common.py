@@ -15,7 +15,7 @@ from minipd.ops.elementary import exp, log, rsqrt, tanh
 from minipd.ops.linalg import matmul
 from minipd.ops.math import square
 from minipd.ops.reduce import max, mean, sum
-from minipd.ops.shapes import normalize_axis
+from minipd.ops.shapes import normalize_axis, shapes_agree
 
 __all__ = ["dropout", "embedding", "linear", "log_softmax", "relu", "rms_norm", "sigmoid", "silu", "softmax",
            "swiglu", "tanh"]
@@ -89,7 +89,7 @@ def rms_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tenso
     """
     sizes = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     n = len(sizes)
-    if n == 0 or tuple(input.shape[-n:]) != sizes:
+    if n == 0 or not shapes_agree(tuple(input.payload.shape[-n:]), sizes, "rms_norm"):
         raise ValueError(f"rms_norm: expected an input whose last dimensions are {list(sizes)}, got shape "
                          f"{list(input.shape)}")
     x = cast(input, "float32") if input.payload.dtype in dtypes.LOW_PRECISION else input

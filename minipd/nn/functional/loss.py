@@ -21,7 +21,7 @@ from minipd.ops.elementary import log
 from minipd.ops.embedding import embedding, take_along_axis
 from minipd.ops.loss import cross_entropy_with_softmax
 from minipd.ops.math import square
-from minipd.ops.shapes import normalize_axis, require_floating
+from minipd.ops.shapes import normalize_axis, require_floating, shapes_agree
 
 __all__ = ["cross_entropy", "mse_loss", "softmax_with_cross_entropy"]
 
@@ -132,10 +132,11 @@ def _reduced(loss: Tensor, counted: Tensor | None, reduction: str) -> Tensor:
 
 
 def _check_labels(input: Tensor, label: Tensor, axis: int) -> None:
-    own, got = list(input.shape), list(label.shape)
-    flat, want = own[:axis] + own[axis + 1:], [*own[:axis], 1, *own[axis + 1:]]
-    if got not in (flat, want) or label.payload.dtype not in dtypes.INTS:
-        raise ValueError(f"cross_entropy: expected int labels of shape {flat} or {want} for logits "
+    own, got = tuple(input.payload.shape), tuple(label.payload.shape)
+    flat, kept = own[:axis] + own[axis + 1:], (*own[:axis], 1, *own[axis + 1:])
+    if label.payload.dtype not in dtypes.INTS or not shapes_agree(
+            got, flat if len(got) < len(own) else kept, "labels of cross_entropy"):
+        raise ValueError(f"cross_entropy: expected int labels of shape {list(flat)} or {list(kept)} for logits "
                          f"{describe(input.payload)}, got {describe(label.payload)}")
 
 
