@@ -47,13 +47,14 @@ class Storage:
     """What handles that share memory have in common.  Made at the first sharing: other tensors never pay for it.
 
     version: writes so far.  recorded: the version of the last write while operators were recorded; tracked: of the last
-    one that carries gradient history.
+    one that carries gradient history.  leaf: a weak reference to the leaf that wants a gradient of this memory, if any.
     """
 
-    __slots__ = ("recorded", "tracked", "version")
+    __slots__ = ("leaf", "recorded", "tracked", "version")
 
     def __init__(self) -> None:
         self.version = self.recorded = self.tracked = 0
+        self.leaf: Any = None
 
 
 class Tensor:

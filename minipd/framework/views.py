@@ -29,8 +29,10 @@ def share_view(base: Any, view: Tensor, row: Any, attrs: dict) -> None:
         return
     if type(base.payload) is np.ndarray:
         if base.payload.flags.c_contiguous or np.may_share_memory(base.payload, view.payload):
-            view.storage = shared(base)
+            view.storage = storage = shared(base)
             view.seen = base.seen
+            if not base.stop_gradient and base.is_leaf:
+                storage.leaf = weakref.ref(base)
         # else numpy has made a copy (reshape of a transposed array), which is no view, in Paddle neither
     elif not isinstance(base.payload, Meta):
         view.view_of = (base, row, attrs)
@@ -63,9 +65,9 @@ def write(x: Tensor, row: Any, *others: Any, **attrs: Any) -> Tensor:
     ValueError if the result has another shape or dtype than x.
     """
     what = f"in-place {row.name}_"
-    if current().grad_enabled and not x.stop_gradient and x.is_leaf:
-        raise RuntimeError(f"{what} on leaf {x.name} {describe(x.payload)}, which wants a gradient: the value that the "
-                           "gradient belongs to would be lost; write it under no_grad(), or work on a copy")
+    check_writable(x, what)
+    if x.storage is not None and x.storage.version != x.seen and current().grad_enabled:
+        check_fresh(x, row)
     old = x if x.node is None else _old_value(x, row)
     out = dispatch(row, (old, *(old if other is x else other for other in others)), attrs)
     if out.payload.shape != x.payload.shape or out.payload.dtype != x.payload.dtype:
@@ -73,6 +75,22 @@ def write(x: Tensor, row: Any, *others: Any, **attrs: Any) -> Tensor:
                          f"{describe(out.payload)}; use the operation that returns a new tensor")
     rebind(x, out, what)
     return x
+
+
+def check_writable(x: Tensor, what: str) -> None:
+    """Raise RuntimeError where a write would take away the value that the gradient of a leaf belongs to."""
+    if not current().grad_enabled or x.stop_gradient:
+        return
+    leaf: Tensor | None = x
+    while leaf is not None and leaf.view_of is not None:
+        leaf = leaf.view_of[0]
+    if leaf is x and not x.is_leaf:
+        leaf = None if x.storage is None or x.storage.leaf is None else x.storage.leaf()
+    if leaf is not None and leaf.is_leaf and not leaf.stop_gradient:
+        view = "" if leaf is x else "a view of "
+        raise RuntimeError(f"{what} on {view}leaf {leaf.name} {describe(leaf.payload)}, which wants a gradient: the "
+                           "value that the gradient belongs to would be lost; write it under no_grad(), or work on a "
+                           "copy")
 
 
 def _old_value(x: Tensor, row: Any) -> Tensor:
@@ -88,7 +106,10 @@ def _old_value(x: Tensor, row: Any) -> Tensor:
 
 
 def rebind(x: Tensor, out: Tensor, what: str) -> None:
-    """Let the handle `x` hold what `out` holds, for everyone who shares its memory."""
+    """Let the handle `x` hold what `out` holds, for everyone who shares its memory.
+
+    Under no_grad only values change: x keeps its history, and a leaf that wants a gradient still does.
+    """
     if type(x.payload) is np.ndarray and type(out.payload) is np.ndarray:
         _overwrite(x, out, what)
         return
@@ -99,6 +120,9 @@ def rebind(x: Tensor, out: Tensor, what: str) -> None:
     if base is not None and base[1].put_back is None:
         raise RuntimeError(f"{what} on a view made by {base[1].name}: several of its elements are one element of the "
                            "base; write a copy (x.clone()) instead")
+    if not (current().grad_enabled or x.stop_gradient or x.is_leaf):
+        raise RuntimeError(f"{what} under no_grad() on {x.name}, which has a gradient history: a program cannot change "
+                           "a value and keep its history; write a copy (x.clone()), or write with gradients on")
     if not getattr(x.payload, "traced", True) and (base or live_views(x)):
         raise RuntimeError(f"{what} on {x.name}, a distributed tensor with views: the views would keep the old "
                            "values; use the operation that returns a new tensor")

@@ -11,7 +11,7 @@ from minipd.framework.dim import is_symbolic
 from minipd.framework.meta import Meta
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
-from minipd.framework.views import rebind
+from minipd.framework.views import check_writable, rebind
 from minipd.ops.cast import cast
 
 __all__ = ["arange", "assign", "clone", "empty", "empty_like", "full", "full_like", "ones", "ones_like", "to_tensor",
@@ -192,6 +192,7 @@ def assign(x: Any, output: Tensor | None = None) -> Tensor:
     out = Assign(x)
     if output is None:
         return out
+    check_writable(output, "assign")
     rebind(output, out, "assign")
     return output
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from minipd.framework.dim import is_symbolic, require_at_least
+from minipd.framework.dim import is_symbolic, require_at_least, same
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import write
@@ -116,6 +116,9 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     if isinstance(value, Tensor):
         value = cast(value, x.dtype)
         ndim_read = x.ndim - len(part.dropped) + len(part.new)
+        extra = value.ndim - ndim_read
+        if extra > 0 and all(same(d, 1) for d in value.payload.shape[:extra]):
+            value = Squeeze(value, axis=tuple(range(extra)))
         if part.new and value.ndim:
             if value.ndim < ndim_read:
                 value = Unsqueeze(value, axis=tuple(range(ndim_read - value.ndim)))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from minipd.framework.context import using
 from minipd.framework.meta import Unfilled
 from minipd.framework.row import ROWS
 from minipd.framework.tensor import Tensor
-from minipd.framework.views import rebind, write
+from minipd.framework.views import check_writable, rebind, write
 from minipd.ops import (
     activation,
     broadcast,
@@ -79,18 +80,20 @@ def transposed(self: Tensor) -> Tensor:
 
 def zero_(self: Tensor) -> Tensor:
     """Zeros, in place."""
+    check_writable(self, "zero_")
     rebind(self, creation.full_like(self, 0), "zero_")
     return self
 
 
 def fill_(self: Tensor, value: Any) -> Tensor:
     """The value everywhere, in place."""
+    check_writable(self, "fill_")
     rebind(self, creation.full_like(self, value), "fill_")
     return self
 
 
 def set_value(self: Tensor, value: Any) -> None:
-    """The values of another tensor or array, in place; shape, dtype and placements stay.
+    """The values of another tensor or array, in place; shape, dtype, placements and gradient history stay.
 
     A parameter that was made lazily is filled by it.
     Raises: ValueError if the shape differs.
@@ -104,7 +107,8 @@ def set_value(self: Tensor, value: Any) -> None:
         return
     if hasattr(self.payload, "placements"):
         new = ROWS["match"](creation.clone(new), self)
-    rebind(self, new, "set_value")
+    with using(grad=False):
+        rebind(self, new, "set_value")
 
 
 def _inplace(row: Any) -> Any:
