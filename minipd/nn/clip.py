@@ -13,6 +13,7 @@ from minipd.framework import dtype as dtypes
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
 from minipd.ops.elementary import sqrt
+from minipd.ops.logic import isfinite
 from minipd.ops.math import add_n, maximum, minimum, square
 from minipd.ops.reduce import sum
 
@@ -44,6 +45,11 @@ class _Clip:
                 out[i] = (params_grads[i][0], g)
         return out
 
+    def checked(self, params_grads: Pairs) -> tuple[Pairs, Tensor | None]:
+        """The pairs with clipped gradients, and whether all gradients are finite, 0-D bool; None if that is not known
+        without looking at every one of them."""
+        return self(params_grads), None
+
     def clip(self, grads: list[Tensor]) -> list[Tensor]:
         """The gradients, clipped."""
         raise NotImplementedError(f"{type(self).__name__} defines no clip(grads)")
@@ -55,6 +61,7 @@ class _Clip:
 class ClipGradByGlobalNorm(_Clip):
     """All gradients times clip_norm / max(norm, clip_norm), with the norm of all of them together.
 
+    An infinite or NaN gradient anywhere makes the norm so on every rank, which an optimizer step then skips.
     group_name, auto_skip_clip: accepted for Paddle's sake, without effect.
     """
 
@@ -62,8 +69,23 @@ class ClipGradByGlobalNorm(_Clip):
         self.clip_norm = float(clip_norm)
 
     def clip(self, grads: list[Tensor]) -> list[Tensor]:
-        factor = self.clip_norm / maximum(global_norm(grads), self.clip_norm)
+        return self._to_norm(grads, global_norm(grads))
+
+    def _to_norm(self, grads: list[Tensor], norm: Tensor) -> list[Tensor]:
+        factor = self.clip_norm / maximum(norm, self.clip_norm)
         return [g * cast(factor, g.dtype) for g in grads]
+
+    def checked(self, params_grads: Pairs) -> tuple[Pairs, Tensor | None]:
+        """The pairs with clipped gradients, and whether the norm is finite, which costs nothing more to know."""
+        chosen = [i for i, (p, _) in enumerate(params_grads) if getattr(p, "need_clip", True)]
+        if not chosen:
+            return list(params_grads), None
+        grads = [params_grads[i][1] for i in chosen]
+        norm = global_norm(grads)
+        out = list(params_grads)
+        for i, g in zip(chosen, self._to_norm(grads, norm), strict=True):
+            out[i] = (params_grads[i][0], g)
+        return out, isfinite(norm)
 
 
 class ClipGradByNorm(_Clip):

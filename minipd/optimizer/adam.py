@@ -40,9 +40,10 @@ class Adam(Optimizer):
     def attributes(self, param: Tensor, group: Group) -> dict[str, Any]:
         return {**self.constants, "weight_decay": 0.0}
 
-    def rule(self, param: Tensor, grad: Tensor, state: State, lr: Tensor, step: Tensor,
+    def rule(self, param: Tensor, grad: Tensor, state: State, lr: Tensor, step: Tensor, skip: Any,
              **attributes: Any) -> tuple[Tensor, State]:
-        new, moment1, moment2 = update.AdamW(param, grad, state["moment1"], state["moment2"], step, lr, **attributes)
+        new, moment1, moment2 = update.AdamW(param, grad, state["moment1"], state["moment2"], step, lr, skip,
+                                             **attributes)
         return new, {"moment1": moment1, "moment2": moment2}
 
 

@@ -20,7 +20,8 @@ from minipd.framework.tensor import Tensor
 from minipd.framework.views import rebind
 from minipd.ops.cast import cast
 from minipd.ops.creation import zeros_like
-from minipd.ops.math import scale
+from minipd.ops.logic import logical_not, logical_or
+from minipd.ops.math import scale, where
 from minipd.optimizer import state as saved
 from minipd.optimizer.groups import Group, groups_of
 from minipd.optimizer.lr import LRScheduler
@@ -66,10 +67,11 @@ class Optimizer:
         self._scalars: tuple[Tensor, Tensor] | None = None
 
     # --------------------------------------------------------------------------------------------------- the core
-    def rule(self, param: Tensor, grad: Tensor, state: State, lr: Tensor, step: Tensor,
+    def rule(self, param: Tensor, grad: Tensor, state: State, lr: Tensor, step: Tensor, skip: Any,
              **attributes: Any) -> tuple[Tensor, State]:
         """One parameter's new value and state: a row, with the attributes from `attributes`."""
-        raise NotImplementedError(f"{type(self).__name__}: an optimizer defines rule(param, grad, state, lr, step)")
+        raise NotImplementedError(f"{type(self).__name__}: an optimizer defines rule(param, grad, state, lr, step, "
+                                  "skip)")
 
     def attributes(self, param: Tensor, group: Group) -> dict[str, Any]:
         """The attributes of the row for this parameter."""
@@ -90,14 +92,37 @@ class Optimizer:
         """(new parameters, new state) after one step; nothing is changed.
 
         params, grads: in the same order.  state: per parameter, name -> tensor, as `init_state` makes it.  lr, step:
-        0-D, step counts from 1.  A gradient takes its parameter's placements first: one that is still partial is
-        reduced here, once per step.
+        0-D, step counts from 1.
         """
-        grads = [ROWS["match"](g, p) if hasattr(p.payload, "placements") else g
-                 for p, g in zip(params, grads, strict=True)]
+        pairs, skip = self.prepared(params, grads)
+        return self.updated(pairs, state, lr, step, skip)
+
+    def prepared(self, params: Sequence[Tensor], grads: Sequence[Tensor]) -> tuple[Pairs, Any]:
+        """(parameter, gradient) with placements matched and norms clipped, and whether the step must be skipped.
+
+        A gradient takes its parameter's placements first: one that is still partial is reduced here, once per step.
+        skip: 0-D bool, true where a clipping norm is not finite (all ranks see the same norm, and skip together);
+        False where no norm is computed.
+        """
+        out = [(p, ROWS["match"](g, p) if hasattr(p.payload, "placements") else g)
+               for p, g in zip(params, grads, strict=True)]
+        skip: Any = False
+        for group in (*self._groups, self._others):         # each is clipped by itself
+            at = [i for i, p in enumerate(params) if self._group(p) is group]
+            if at and group.grad_clip is not None:
+                clipped, finite = group.grad_clip.checked([out[i] for i in at])
+                for i, pair in zip(at, clipped, strict=True):
+                    out[i] = pair
+                if finite is not None:
+                    skip = logical_not(finite) if skip is False else logical_or(skip, logical_not(finite))
+        return out, skip
+
+    def updated(self, pairs: Pairs, state: Sequence[State], lr: Tensor, step: Tensor,
+                skip: Any = False) -> tuple[list[Tensor], list[State]]:
+        """`update` with gradients that are prepared."""
         rates, counts = _Cache(lambda f: lr if f == 1.0 else scale(lr, f)), _Cache(lambda n: step - n if n else step)
         new_params, new_state = [], []
-        for (p, g), s in zip(self._clipped(params, grads), state, strict=True):
+        for (p, g), s in zip(pairs, state, strict=True):
             group = self._group(p)
             low = p.payload.dtype in dtypes.LOW_PRECISION
             wide = s["fp32_master"] if "fp32_master" in s else cast(p, "float32") if low else p
@@ -105,7 +130,7 @@ class Optimizer:
             term = self.decay_term(p, group)
             g = g if term is None else term(wide, g)
             new, kept = self.rule(wide, g, s, rates[self.rate_factor(p, group)], counts[self._missed.get(p.name, 0)],
-                                  **self.attributes(p, group))
+                                  skip, **self.attributes(p, group))
             if "fp32_master" in s:
                 kept["fp32_master"] = new
             new_params.append(cast(new, p.dtype))
@@ -125,16 +150,6 @@ class Optimizer:
 
     def _group(self, param: Tensor) -> Group:
         return self._group_of.get(param.name, self._others)
-
-    def _clipped(self, params: Sequence[Tensor], grads: Sequence[Tensor]) -> Pairs:
-        """(parameter, clipped gradient) in the given order; each group is clipped by itself."""
-        out = list(zip(params, grads, strict=True))
-        for group in (*self._groups, self._others):
-            at = [i for i, p in enumerate(params) if self._group(p) is group]
-            if at and group.grad_clip is not None:
-                for i, pair in zip(at, group.grad_clip([out[i] for i in at]), strict=True):
-                    out[i] = pair
-        return out
 
     # ---------------------------------------------------------------------------------------------------- stepping
     def scalars(self) -> tuple[Tensor, Tensor]:
@@ -182,15 +197,20 @@ class Optimizer:
         self.apply_gradients(self._gradients(None))
 
     def apply_gradients(self, params_grads: Pairs) -> None:
-        """One step with these gradients: the parameters, the state and the count are rebound to their new values."""
+        """One step with these gradients: the parameters, the state and the count are rebound to their new values.
+
+        With global-norm clipping, a step whose gradients are not finite changes nothing, on any rank.
+        """
         if not params_grads:
             return
         params, grads = [p for p, _ in params_grads], [g for _, g in params_grads]
         with using(grad=False):
             lr, step = self.scalars()
-            replace(step, step + 1)
             state = [self.state_of(p) for p in params]
-            new_params, new_state = self.update(params, grads, state, lr, step)
+            pairs, skip = self.prepared(params, grads)
+            count = step + 1
+            new_params, new_state = self.updated(pairs, state, lr, count, skip)
+            replace(step, count if skip is False else where(skip, step, count))
             for p, s, new, kept in zip(params, state, new_params, new_state, strict=True):
                 replace(p, new)
                 for name, tensor in kept.items():

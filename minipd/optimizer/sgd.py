@@ -30,6 +30,6 @@ class SGD(Optimizer):
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)
         self.multi_precision = multi_precision
 
-    def rule(self, param: Tensor, grad: Tensor, state: State, lr: Tensor, step: Tensor,
+    def rule(self, param: Tensor, grad: Tensor, state: State, lr: Tensor, step: Tensor, skip: Any,
              **attributes: Any) -> tuple[Tensor, State]:
-        return Sgd(param, grad, lr), {}
+        return Sgd(param, grad, lr, skip), {}

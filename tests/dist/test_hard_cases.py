@@ -214,3 +214,21 @@ def test_global_norm_counts_replicated_gradients_once():
     for clipped, n in on_mesh("tp=2", run):
         np.testing.assert_allclose(np.concatenate(clipped), [0.6, 0.8, 0.0], atol=1e-6)
         assert n == 1
+
+
+def test_a_step_with_nan_on_one_rank_is_skipped_on_all():
+    """The norm is NaN everywhere, so nobody moves, no moment changes and the step does not count."""
+    from minipd.optimizer import AdamW
+
+    def run(mesh):
+        p = shard_tensor(paddle.create_parameter([4], "float64"), mesh, [S(0)])
+        adamw = AdamW(0.1, parameters=[p], grad_clip=paddle.nn.ClipGradByGlobalNorm(1.0))
+        seen = []
+        for bad in (0.0, np.nan, 0.0):
+            p.grad = shard_tensor(np.array([1.0, 2, 3, 4 + bad]), mesh, [S(0)])
+            adamw.step()
+            seen.append((p.tolist(), adamw.state_of(p)["moment1"].tolist(), int(adamw.scalars()[1])))
+        return seen
+    for first, skipped, last in on_mesh("tp=2", run):
+        assert skipped == first and first[2] == 1 and last[2] == 2
+        assert last[0] != first[0] and np.isfinite(last[0]).all()

@@ -199,14 +199,14 @@ def test_optimizer_steps_follow_the_parameter(mesh):
         choices = [R, Shard(0), Shard(1)]
         placed = [tuple(choices[rng.integers(3)] for _ in mesh.sizes)] + [
             tuple((choices + [P])[rng.integers(4)] for _ in mesh.sizes) for _ in range(3)]
-        scalar, zero = np.array(0.5), (R,) * mesh.ndim
-        got = check_rule("sgd", (*tensors[:2], scalar), {}, lambda p, g, lr: p - lr * g, mesh, rng,
-                         placements=[*placed[:2], zero])
-        assert got.inputs == (placed[0], placed[0], zero) and got.outputs == (placed[0],)
-        got = check_rule("adamw", (*tensors, scalar, scalar), {},
-                         lambda p, g, m, v, t, lr: (p - lr * g, m + g, v + g * g), mesh, rng,
-                         placements=[*placed, zero, zero])
-        assert got.inputs == (placed[0],) * 4 + (zero, zero) and got.outputs == (placed[0],) * 3
+        scalar, zero, go = np.array(0.5), (R,) * mesh.ndim, np.array(False)
+        got = check_rule("sgd", (*tensors[:2], scalar, go), {}, lambda p, g, lr, skip: p - lr * g, mesh, rng,
+                         placements=[*placed[:2], zero, zero])
+        assert got.inputs == (placed[0], placed[0], zero, zero) and got.outputs == (placed[0],)
+        got = check_rule("adamw", (*tensors, scalar, scalar, go), {},
+                         lambda p, g, m, v, t, lr, skip: (p - lr * g, m + g, v + g * g), mesh, rng,
+                         placements=[*placed, zero, zero, zero])
+        assert got.inputs == (placed[0],) * 4 + (zero, zero, zero) and got.outputs == (placed[0],) * 3
 
 
 def test_reshard_and_match_only_ask_for_placements():

@@ -209,16 +209,19 @@ def _(d):
 @cases("sgd")
 def _(d):
     for shape in SHAPES:
-        yield Case((d.floats(*shape), d.floats(*shape), np.array(0.25)), lambda p, g, lr: p - lr * g, wrt=())
+        for skip in (False, True):
+            yield Case((d.floats(*shape), d.floats(*shape), np.array(0.25), np.array(skip)),
+                       lambda p, g, lr, skip: p if skip else p - lr * g, wrt=())
 
 
 @cases("adamw")
 def _(d):
-    def want(p, g, m, v, step, lr, beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0.01):
-        return adamw_reference(p, g, m, v, step, lr, beta1, beta2, epsilon, weight_decay)
+    def want(p, g, m, v, step, lr, skip, beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0.01):
+        return (p, m, v) if skip else adamw_reference(p, g, m, v, step, lr, beta1, beta2, epsilon, weight_decay)
 
     for shape in SHAPES:
         state = d.floats(*shape), d.floats(*shape), d.floats(*shape), d.positive(*shape)
-        yield Case((*state, np.array(3), np.array(0.25)), want, wrt=())
-        yield Case((*state, np.array(1), np.array(0.25)), want,
+        yield Case((*state, np.array(3), np.array(0.25), np.array(False)), want, wrt=())
+        yield Case((*state, np.array(3), np.array(0.25), np.array(True)), want, wrt=())
+        yield Case((*state, np.array(1), np.array(0.25), np.array(False)), want,
                    {"beta1": 0.8, "beta2": 0.95, "epsilon": 1e-5, "weight_decay": 0.0}, wrt=())
