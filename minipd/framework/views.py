@@ -30,7 +30,7 @@ def share_view(base: Any, view: Tensor, row: Any, attrs: dict) -> None:
     if type(base.payload) is np.ndarray:
         if base.payload.flags.c_contiguous or np.may_share_memory(base.payload, view.payload):
             view.storage = storage = shared(base)
-            view.seen = base.seen
+            view.seen = storage.version         # base was found fresh, or no gradient is wanted of the view
             if not base.stop_gradient and base.is_leaf:
                 storage.leaf = weakref.ref(base)
         # else numpy has made a copy (reshape of a transposed array), which is no view, in Paddle neither
