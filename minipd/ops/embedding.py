@@ -1,18 +1,15 @@
 """Looking rows up by number: embedding and take_along_axis.
 
-`start` is a *local* attribute: the global number of the first row that this operand holds.  It is 0 unless the operand
-is a shard, when the SPMD rule sets it; an index that another shard owns contributes 0, so that the sum over the shards
-is the whole answer (vocabulary parallelism).
+`window` is a *local* attribute, which only the SPMD rules set: (how many rows the whole table has, the first that this
+operand holds), None where the operand is the whole.  A number that another shard has contributes 0, so that the sum
+over the shards is the whole answer (vocabulary parallelism); a number that nobody has is an error, on a shard too.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from minipd.framework import dtype as dtypes
-from minipd.framework.dim import is_symbolic
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import op
 from minipd.framework.tensor import Tensor
@@ -22,9 +19,22 @@ from minipd.ops.shapes import normalize_axis
 __all__ = ["embedding", "take_along_axis"]
 
 
-def local_rows(xp: Any, index: Any, n: int, start: int) -> tuple[Any, Any]:
-    """(row numbers of this shard, which of them it owns); rows that it does not own read row 0."""
-    local = index - start
+def local_rows(xp: Any, index: Any, table: Any, axis: int, window: Any, what: str, whose: str) -> tuple[Any, Any]:
+    """(positions along `axis` of `table`, which of them it has): those that other shards have become 0.  None: all.
+
+    Raises: ValueError for a number outside of the whole table; `what` and `whose` say what was looked up in what.
+    """
+    n = table.shape[axis]
+    total, first = (n, 0) if window is None else window
+    if index.size:
+        low, high = index.min(), index.max()
+        if low < 0 or high >= total:
+            shard = "" if window is None else "the whole of which this rank has "
+            raise ValueError(f"{what} in 0 .. {total - 1}, {whose} {shard}{describe(table)}, "
+                             f"got {low if low < 0 else high}")
+    if window is None:
+        return index, None
+    local = index.astype(xp.int64) - first          # small int types do not hold every difference
     owned = (local >= 0) & (local < n)
     return xp.where(owned, local, 0), owned
 
@@ -34,31 +44,38 @@ def _check_ids(what: str, ids: Any) -> None:
         raise TypeError(f"{what}: expected int indices, got {describe(ids)}")
 
 
+def _rows_of(xp: Any, x: Any, weight: Any, window: Any) -> tuple[Any, Any]:
+    return local_rows(xp, x, weight, 0, window, "embedding: expected numbers", "the rows of")
+
+
+def _places_in(xp: Any, indices: Any, table: Any, axis: int, window: Any) -> tuple[Any, Any]:
+    return local_rows(xp, indices, table, axis, window, "take_along_axis: expected numbers", f"along axis {axis} of")
+
+
 @op("embedding")
 class Embedding:
     """out[..., :] = weight[x[...], :].   x: int [...], weight [rows, width] -> [..., width]"""
 
     key = 1
 
-    def infer_meta(x, weight, *, start=0):
+    def infer_meta(x, weight, *, window=None):
         _check_ids("embedding", x)
         return Meta((*x.shape, weight.shape[1]), weight.dtype)
 
-    def kernel(xp, x, weight, *, start=0):
-        if start == 0 and (not x.size or (x.min() >= 0 and x.max() < weight.shape[0])):
-            return weight[x]
+    def kernel(xp, x, weight, *, window=None):
+        rows, owned = _rows_of(xp, x, weight, window)
+        if owned is None:
+            return weight[rows]
         if not weight.shape[0]:
             return xp.zeros((*x.shape, weight.shape[1]), weight.dtype)
-        rows, owned = local_rows(xp, x, weight.shape[0], start)
         return xp.where(owned[..., None], weight[rows], weight.dtype.type(0))
 
-    def kernel_out(xp, out, x, weight, *, start=0):
-        if not weight.shape[0]:
-            out[...] = 0
-            return
-        rows, owned = local_rows(xp, x, weight.shape[0], start)
-        xp.take(weight, rows, axis=0, out=out, mode="clip")
-        out[~owned] = 0
+    def kernel_out(xp, out, x, weight, *, window=None):
+        rows, owned = _rows_of(xp, x, weight, window)
+        if weight.shape[0]:
+            xp.take(weight, rows, axis=0, out=out, mode="clip")
+        if owned is not None:
+            out[~owned] = 0
 
     def vjp_weight(g, x, weight: Meta):
         return EmbeddingGrad(x, g, as_operand(weight))
@@ -70,50 +87,53 @@ class EmbeddingGrad:
 
     key = 1
 
-    def infer_meta(x, g, like: Meta, *, start=0):
+    def infer_meta(x, g, like: Meta, *, window=None):
         return Meta(like.shape, g.dtype)
 
-    def kernel(xp, x, g, like, *, start=0):
+    def kernel(xp, x, g, like, *, window=None):
         out = xp.zeros(like.shape, g.dtype)
-        _add_rows(xp, out, x, g, start)
+        _add_rows(xp, out, x, g, window)
         return out
 
-    def kernel_out(xp, out, x, g, like, *, start=0):
+    def kernel_out(xp, out, x, g, like, *, window=None):
         out[...] = 0
-        _add_rows(xp, out, x, g, start)
+        _add_rows(xp, out, x, g, window)
 
     def vjp_g(gg, x):
         return Embedding(x, gg)
 
 
-def _add_rows(xp: Any, out: Any, x: Any, g: Any, start: int) -> None:
+def _add_rows(xp: Any, out: Any, x: Any, g: Any, window: Any) -> None:
     """Sorted by row and summed run by run: as exact as adding one by one, and many times faster than `add.at`."""
+    rows, owned = _rows_of(xp, x, out, window)
     if not x.size or not out.size:
         return
-    local = x.reshape(-1) - start
-    g = g.reshape(-1, out.shape[1])
-    owned = (local >= 0) & (local < out.shape[0])
-    local, g = local[owned], g[owned]
-    if not local.size:
+    rows, g = rows.reshape(-1), g.reshape(-1, out.shape[1])
+    if owned is not None:
+        owned = owned.reshape(-1)
+        rows, g = rows[owned], g[owned]
+    if not rows.size:
         return
-    order = xp.argsort(local, kind="stable")
-    local, g = local[order], g[order]
-    first = xp.flatnonzero(xp.concatenate(([True], local[1:] != local[:-1])))
-    out[local[first]] = xp.add.reduceat(g, first, axis=0, dtype=g.dtype)
+    order = xp.argsort(rows, kind="stable")
+    rows, g = rows[order], g[order]
+    first = xp.flatnonzero(xp.concatenate(([True], rows[1:] != rows[:-1])))
+    out[rows[first]] = xp.add.reduceat(g, first, axis=0, dtype=g.dtype)
 
 
 @op("take_along_axis")
 class TakeAlongAxis:
     """out[..., i, ...] = x[..., indices[..., i, ...], ...] along `axis`; other dimensions as x's."""
 
-    def infer_meta(x, indices, *, axis, start=0):
+    def infer_meta(x, indices, *, axis, window=None):
         _check_ids("take_along_axis", indices)
         return Meta(indices.shape, x.dtype)
 
-    def kernel(xp, x, indices, *, axis, start=0):
+    def kernel(xp, x, indices, *, axis, window=None):
+        rows, owned = _places_in(xp, indices, x, axis, window)
+        if owned is None:
+            return xp.take_along_axis(x, rows, axis)
         if not x.shape[axis]:
             return xp.zeros(indices.shape, x.dtype)
-        rows, owned = local_rows(xp, indices, x.shape[axis], start)
         return xp.where(owned, xp.take_along_axis(x, rows, axis), x.dtype.type(0))
 
     def vjp_x(g, indices, x: Meta, axis):
@@ -124,16 +144,16 @@ class TakeAlongAxis:
 class TakeAlongAxisGrad:
     """g added up where the indices say along `axis`, into zeros like `like`."""
 
-    def infer_meta(g, indices, like: Meta, *, axis, start=0):
+    def infer_meta(g, indices, like: Meta, *, axis, window=None):
         return Meta(like.shape, g.dtype)
 
-    def kernel(xp, g, indices, like, *, axis, start=0):
+    def kernel(xp, g, indices, like, *, axis, window=None):
         out = xp.zeros(like.shape, g.dtype)
-        if like.shape[axis]:
-            rows, owned = local_rows(xp, indices, like.shape[axis], start)
+        rows, owned = _places_in(xp, indices, out, axis, window)
+        if out.shape[axis]:
             where = list(xp.indices(rows.shape, sparse=True))
             where[axis] = rows
-            xp.add.at(out, tuple(where), xp.where(owned, g, g.dtype.type(0)))
+            xp.add.at(out, tuple(where), g if owned is None else xp.where(owned, g, g.dtype.type(0)))
         return out
 
     def vjp_g(gg, indices, axis):
@@ -151,27 +171,17 @@ def embedding(x: Tensor, weight: Tensor, padding_idx: int | None = None, sparse:
     >>> embedding(to_tensor([1, 0]), to_tensor([[1.0], [2.0]])).tolist()
     [[2.0], [1.0]]
     """
-    rows = weight.payload.shape[0]
-    _check_range("embedding", x, rows, f"the rows of {describe(weight.payload)}")
     out = Embedding(x, weight)
     if padding_idx is not None:
-        padding = padding_idx if padding_idx >= 0 else padding_idx + rows
+        padding = padding_idx if padding_idx >= 0 else padding_idx + weight.payload.shape[0]
         out = out * (x != padding).unsqueeze(-1).astype(out.dtype)
     return out
 
 
-def _check_range(what: str, index: Tensor, n: Any, whose: str) -> None:
-    """Numbers that are known now lie in 0 .. n-1.  (A kernel cannot tell: to a shard others' numbers are no error.)"""
-    i = index.payload
-    if type(i) is not np.ndarray or not i.size or is_symbolic(n):
-        return
-    low, high = i.min(), i.max()
-    if low < 0 or high >= n:
-        raise ValueError(f"{what}: expected numbers in 0 .. {n - 1}, {whose}, got {low if low < 0 else high}")
-
-
 def take_along_axis(arr: Tensor, indices: Tensor, axis: int, broadcast: bool = True) -> Tensor:
     """Elements of arr by number along `axis`; the other dimensions of `indices` are arr's, or 1 (then they stretch).
+
+    Raises: ValueError for a number outside 0 .. n-1, the positions along `axis`.
 
     >>> from minipd.ops.creation import to_tensor
     >>> take_along_axis(to_tensor([[1.0, 2.0], [3.0, 4.0]]), to_tensor([[1], [0]]), 1).tolist()
@@ -182,7 +192,6 @@ def take_along_axis(arr: Tensor, indices: Tensor, axis: int, broadcast: bool = T
     if len(own) != len(got):
         raise ValueError(f"take_along_axis: expected indices of {len(own)} dimensions, as {describe(arr.payload)} has, "
                          f"got {describe(indices.payload)}")
-    _check_range("take_along_axis", indices, own[axis], f"along axis {axis} of {describe(arr.payload)}")
     if broadcast:
         want = tuple(g if i == axis else o for i, (o, g) in enumerate(zip(own, got, strict=True)))
         if want != got:

@@ -75,21 +75,21 @@ def _loss_into(xp: Any, out: Any, logits: Any, label: Any, ignore_index: int, ax
 class CrossEntropyWithSoftmaxGrad:
     """(softmax - one_hot(label)) * loss_grad, and 0 where label == ignore_index.
 
-    start: the global number of the first class that `softmax` holds (0 unless it is a shard).
+    window: (number of all classes, the first that `softmax` holds) if it is a shard; see `embedding`.
     """
 
     key = 1
 
-    def infer_meta(label, softmax, loss_grad, *, ignore_index=-100, axis, start=0):
+    def infer_meta(label, softmax, loss_grad, *, ignore_index=-100, axis, window=None):
         return Meta(softmax.shape, softmax.dtype)
 
-    def kernel(xp, label, softmax, loss_grad, *, ignore_index=-100, axis, start=0):
+    def kernel(xp, label, softmax, loss_grad, *, ignore_index=-100, axis, window=None):
         out = xp.empty_like(softmax)
-        _loss_grad_into(xp, out, label, softmax, loss_grad, ignore_index, axis, start)
+        _loss_grad_into(xp, out, label, softmax, loss_grad, ignore_index, axis, window)
         return out
 
-    def kernel_out(xp, out, label, softmax, loss_grad, *, ignore_index=-100, axis, start=0):
-        _loss_grad_into(xp, out, label, softmax, loss_grad, ignore_index, axis, start)
+    def kernel_out(xp, out, label, softmax, loss_grad, *, ignore_index=-100, axis, window=None):
+        _loss_grad_into(xp, out, label, softmax, loss_grad, ignore_index, axis, window)
 
     def vjp_softmax(g, label, loss_grad, ignore_index):
         return g * (loss_grad * cast(label != ignore_index, loss_grad.dtype))
@@ -102,13 +102,15 @@ class CrossEntropyWithSoftmaxGrad:
 
 
 def _loss_grad_into(xp: Any, out: Any, label: Any, softmax: Any, loss_grad: Any, ignore_index: int, axis: int,
-                    start: int) -> None:
+                    window: Any) -> None:
     valid = label != ignore_index
     g = xp.where(valid, loss_grad, softmax.dtype.type(0))
     xp.multiply(softmax, g, out=out)
+    rows, owned = local_rows(xp, xp.where(valid, label, 0), softmax, axis, window,
+                             f"cross_entropy_with_softmax_grad: expected labels that are {ignore_index} (ignored) or",
+                             f"the classes along axis {axis} of")
     if softmax.shape[axis]:
-        rows, owned = local_rows(xp, label, softmax.shape[axis], start)
-        at_label = xp.take_along_axis(out, rows, axis) - g * (owned & valid)
+        at_label = xp.take_along_axis(out, rows, axis) - (g if owned is None else g * owned)
         xp.put_along_axis(out, rows, at_label.astype(out.dtype), axis)
 
 

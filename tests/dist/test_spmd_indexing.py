@@ -22,23 +22,24 @@ def floats(rng, shape):
     return np.asarray(rng.integers(-5, 6, shape), np.float64)
 
 
-def embedding(x, weight, *, start=0):
+def embedding(x, weight, *, window=None):
+    start = window[1] if window else 0
     mine = (x >= start) & (x < start + len(weight))
     rows = weight[np.where(mine, x - start, 0)] if len(weight) else np.zeros((*x.shape, weight.shape[1]))
     return rows * mine[..., None]
 
 
-def embedding_grad(ids, g, like, *, start=0):
-    out = np.zeros(like.shape)
+def embedding_grad(ids, g, like, *, window=None):
+    out, start = np.zeros(like.shape), window[1] if window else 0
     for i, row in zip(ids.ravel(), g.reshape(ids.size, like.shape[1]), strict=False):
         if start <= i < start + like.shape[0]:
             out[i - start] += row
     return out
 
 
-def take_along_axis(x, indices, *, axis, start=0):
+def take_along_axis(x, indices, *, axis, window=None):
     """By hand, so that a shard without rows, and positions that belong to others, give zero."""
-    found = np.zeros(indices.shape)
+    found, start = np.zeros(indices.shape), window[1] if window else 0
     for at in np.ndindex(*indices.shape):
         row = int(indices[at]) - start
         if 0 <= row < x.shape[axis]:
@@ -46,8 +47,8 @@ def take_along_axis(x, indices, *, axis, start=0):
     return found
 
 
-def take_along_axis_grad(g, indices, like, *, axis, start=0):
-    out = np.zeros(like.shape)
+def take_along_axis_grad(g, indices, like, *, axis, window=None):
+    out, start = np.zeros(like.shape), window[1] if window else 0
     for at in np.ndindex(*indices.shape):
         row = int(indices[at]) - start
         if 0 <= row < like.shape[axis]:
@@ -86,7 +87,16 @@ def test_e1_a_vocabulary_split_unevenly_tells_each_rank_its_first_row():
     mesh = parse_mesh("tp=4")
     got = infer(Named("embedding"), (np.zeros((2, 2), int), np.zeros((10, 6))), ((R,), (Shard(0),)), {}, mesh)
     assert got.outputs == ((P,),)
-    assert [got.attributes({}, mesh, rank)["start"] for rank in range(4)] == [0, 3, 6, 9]
+    assert [got.attributes({}, mesh, rank)["window"] for rank in range(4)] == [(10, 0), (10, 3), (10, 6), (10, 9)]
+
+
+def test_a_table_that_is_whole_has_no_window():
+    """So that a number outside of it is an error; an axis of one rank splits nothing."""
+    ids, table = np.zeros((4, 8), int), np.zeros((10, 6))
+    for text, placed in (("dp=2", [Shard(1)]), ("dp=2,tp=1", [R, Shard(0)])):
+        mesh = parse_mesh(text)
+        got = infer(Named("embedding"), (ids, table), ((R,) * mesh.ndim, placed), {}, mesh)
+        assert got.attributes({}, mesh, 1) == {}
 
 
 def test_the_gradient_of_a_table_is_placed_like_the_table():
@@ -109,8 +119,8 @@ def cross_entropy(logits, label, *, ignore_index, axis):
     return p, np.where(label == ignore_index, 0.0, -np.log(np.where(picked == 0, 1, picked)))
 
 
-def cross_entropy_grad(label, softmax, loss_grad, *, ignore_index, axis, start=0):
-    classes = start + np.arange(softmax.shape[axis])
+def cross_entropy_grad(label, softmax, loss_grad, *, ignore_index, axis, window=None):
+    classes = (window[1] if window else 0) + np.arange(softmax.shape[axis])
     classes = classes.reshape([-1 if i == axis else 1 for i in range(softmax.ndim)])
     return (softmax - (classes == label)) * loss_grad * (label != ignore_index)
 
@@ -144,7 +154,9 @@ def test_e2_split_classes_decompose_and_their_gradient_stays_split():
     got = infer(Named("cross_entropy_with_softmax_grad"), (label, logits, grad), ((Shard(0), R), (Shard(0), Shard(1)),
                                                                                  (Shard(0), R)), {"axis": 1}, mesh)
     assert got.inputs == ((Shard(0), R), (Shard(0), Shard(1)), (Shard(0), R)) and got.outputs == ((Shard(0), Shard(1)),)
-    assert [got.attributes({"axis": 1}, mesh, rank)["start"] for rank in range(8)] == [0, 3, 6, 9] * 2
+    assert [got.attributes({"axis": 1}, mesh, rank)["window"] for rank in range(8)] == [
+        (10, 0), (10, 3), (10, 6), (10, 9)] * 2
+
 
 
 # ---------------------------------------------------------------------------------------------------- creation

@@ -65,36 +65,36 @@ def one_hot(rows, n, start=0):
 
 @cases("embedding", "any")
 def _(d):
-    def want(x, weight, start=0):
-        return np.tensordot(one_hot(x, weight.shape[0], start), weight, 1)
+    def want(x, weight, window=(0, 0)):
+        return np.tensordot(one_hot(x, weight.shape[0], window[1]), weight, 1)
 
     for shape in ((), (4,), (2, 3), (0,)):
         yield Case((d.ints(5, *shape), d.floats(5, 3)), want)
     yield Case((np.array([3, 3, 3]), d.floats(7, 1)), want)
     yield Case((np.array([], int), d.floats(0, 3)), want)
-    # a shard that holds rows 4 .. 6 of a longer table: other rows give 0
-    yield Case((np.array([[0, 4, 6], [7, 5, 9]]), d.floats(3, 2)), want, {"start": 4}, wrt=())
-    yield Case((np.array([1, 2]), d.floats(0, 2)), want, {"start": 4}, wrt=())
+    # a shard that holds rows 4 .. 6 of a table of 10: other rows give 0
+    yield Case((np.array([[0, 4, 6], [7, 5, 9]]), d.floats(3, 2)), want, {"window": (10, 4)}, wrt=())
+    yield Case((np.array([1, 2]), d.floats(0, 2)), want, {"window": (4, 4)}, wrt=())
 
 
 @cases("embedding_grad", "ints")
 def _(d):
-    def want(x, g, like, start=0):
+    def want(x, g, like, window=(0, 0)):
         n, width = like.shape
-        return one_hot(x, n, start).reshape(-1, n).T @ g.reshape(-1, width)
+        return one_hot(x, n, window[1]).reshape(-1, n).T @ g.reshape(-1, width)
 
     for shape in ((), (4,), (2, 3), (0,)):
         yield Case((d.ints(5, *shape), d.floats(*shape, 3), d.floats(5, 3)), want, wrt=(1,))
     yield Case((np.array([3, 3, 0, 3]), d.floats(4, 2), d.floats(7, 2)), want, wrt=(1,))
-    yield Case((np.array([0, 4, 6, 7]), d.floats(4, 2), d.floats(3, 2)), want, {"start": 4}, wrt=())
+    yield Case((np.array([0, 4, 6, 7]), d.floats(4, 2), d.floats(3, 2)), want, {"window": (10, 4)}, wrt=())
 
 
 @cases("take_along_axis", "any")
 def _(d):
-    def want(x, indices, axis, start=0):
+    def want(x, indices, axis, window=(0, 0)):
         out = np.zeros(indices.shape)
         for at in np.ndindex(indices.shape):
-            row = indices[at] - start
+            row = indices[at] - window[1]
             if 0 <= row < x.shape[axis]:
                 out[at] = x[(*at[:axis], row, *at[axis + 1:])]
         return out
@@ -102,16 +102,16 @@ def _(d):
     for shape, axis, n in (((5,), 0, 3), ((2, 5), 1, 1), ((4, 3), 0, 2), ((2, 3, 5), 1, 4), ((2, 3), 1, 0)):
         indices = d.ints(shape[axis], *shape[:axis], n, *shape[axis + 1:])
         yield Case((d.floats(*shape), indices), want, {"axis": axis})
-    yield Case((d.floats(2, 3), np.array([[0, 4], [6, 7]])), want, {"axis": 1, "start": 4}, wrt=())
-    yield Case((np.array([[np.inf, 1.0]]), np.array([[0, 5]])), want, {"axis": 1, "start": 4}, wrt=())
+    yield Case((d.floats(2, 3), np.array([[0, 4], [6, 7]])), want, {"axis": 1, "window": (10, 4)}, wrt=())
+    yield Case((np.array([[np.inf, 1.0]]), np.array([[0, 5]])), want, {"axis": 1, "window": (10, 4)}, wrt=())
 
 
 @cases("take_along_axis_grad", "ints")
 def _(d):
-    def want(g, indices, like, axis, start=0):
+    def want(g, indices, like, axis, window=(0, 0)):
         out = np.zeros(like.shape)
         for at in np.ndindex(indices.shape):
-            row = indices[at] - start
+            row = indices[at] - window[1]
             if 0 <= row < like.shape[axis]:
                 out[(*at[:axis], row, *at[axis + 1:])] += g[at]
         return out
@@ -119,7 +119,8 @@ def _(d):
     for shape, axis, n in (((5,), 0, 3), ((2, 5), 1, 1), ((4, 3), 0, 2), ((2, 3, 5), 1, 4), ((2, 3), 1, 0)):
         indices = d.ints(shape[axis], *shape[:axis], n, *shape[axis + 1:])
         yield Case((d.floats(*indices.shape), indices, d.floats(*shape)), want, {"axis": axis}, wrt=(0,))
-    yield Case((d.floats(2, 2), np.array([[0, 4], [6, 7]]), d.floats(2, 3)), want, {"axis": 1, "start": 4}, wrt=())
+    yield Case((d.floats(2, 2), np.array([[0, 4], [6, 7]]), d.floats(2, 3)), want, {"axis": 1, "window": (10, 4)},
+               wrt=())
 
 
 # ------------------------------------------------------------------------------------------------ loss
@@ -154,15 +155,16 @@ def _(d):
 
 @cases("cross_entropy_with_softmax_grad")
 def _(d):
-    def want(label, softmax, loss_grad, ignore_index=-100, axis=-1, start=0):
-        hot = np.moveaxis(one_hot(np.take(label, 0, axis), softmax.shape[axis], start), -1, axis)
+    def want(label, softmax, loss_grad, ignore_index=-100, axis=-1, window=(0, 0)):
+        hot = np.moveaxis(one_hot(np.take(label, 0, axis), softmax.shape[axis], window[1]), -1, axis)
         return np.where(label == ignore_index, 0.0, (softmax - hot) * loss_grad)
 
     for shape, axis, ignored in (((4, 5), 1, ()), ((4, 5), 1, (0, 2)), ((3, 4), 0, (1,)), ((2, 7, 3), 1, (2, 5)),
                                  ((3, 1), 1, ()), ((0, 5), 1, ()), ((2, 3), 1, (0, 1))):
         label = labels_for(d, shape, axis, ignored)
         yield Case((label, d.positive(*shape), d.floats(*label.shape)), want, {"axis": axis})
-    yield Case((np.array([[0], [4], [6]]), d.positive(3, 3), d.floats(3, 1)), want, {"axis": 1, "start": 4}, wrt=())
+    yield Case((np.array([[0], [4], [6]]), d.positive(3, 3), d.floats(3, 1)), want, {"axis": 1, "window": (10, 4)},
+               wrt=())
 
 
 # ------------------------------------------------------------------------------------------------ random numbers

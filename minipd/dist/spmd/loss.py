@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minipd.dist.sharding import local_window
+from minipd.dist.spmd.indexing import window_of
 from minipd.dist.spmd.notation import Notation, letters, replace
 from minipd.dist.spmd.table import spmd
 
@@ -30,14 +30,10 @@ def cross_entropy_with_softmax(logits: Any, label: Any, *, ignore_index: int = -
 
 @spmd("cross_entropy_with_softmax_grad")
 def cross_entropy_with_softmax_grad(label: Any, softmax: Any, loss_grad: Any, *, ignore_index: int = -100,
-                                    axis: int, start: Any = 0) -> Notation:
-    """softmax minus one-hot label: over split classes every rank has its own columns, which `start` tells it."""
+                                    axis: int, window: Any = None) -> Notation:
+    """softmax minus one-hot label: over split classes every rank has its own columns, which `window` tells it."""
     softmax_word, label_word = _class_words(softmax, axis)
-
-    def local(attrs: dict, inputs: tuple, outputs: tuple, mesh: Any, rank: int) -> dict:
-        return {**attrs, "start": local_window(softmax.shape, mesh, outputs[0], rank)[1][axis]}
-
-    return Notation((label_word, softmax_word, label_word), (softmax_word,), local=local)
+    return Notation((label_word, softmax_word, label_word), (softmax_word,), local=window_of(softmax.shape, axis))
 
 
 def _class_words(logits: Any, axis: int) -> tuple[str, str]:
