@@ -10,19 +10,19 @@ from collections.abc import Callable
 from typing import Any
 
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.placements import Partial, Placement, Replicate
-from minipd.dist.reshard.run import run_plan
+from minipd.dist.placements import Placement, Replicate
 from minipd.dist.sharding import local_window
 from minipd.dist.spmd import DECOMPOSE, infer
 from minipd.dist.spmd.table import Decompose
 from minipd.dist.value import DistValue
 from minipd.framework.context import using
-from minipd.framework.meta import Meta
+from minipd.framework.meta import Meta, describe
 from minipd.framework.tensor import Tensor
 
 __all__: list[str] = []
 
 MARKS = ("reshard", "match")        # the identity on the global value: nothing is left to run
+REMEMBERED = 4096                   # calls; a loop whose attributes never repeat would remember for ever
 
 
 class Dist:
@@ -41,69 +41,60 @@ class Dist:
             for p in payloads:
                 if type(p) is DistValue:
                     return self.run(lower, row, payloads, attrs, p.mesh)
+            if row.name == "reshard":               # where a tensor that every rank has becomes a distributed one
+                return self.run(lower, row, payloads, attrs, attrs["mesh"])
             return lower(row, payloads, attrs)
         return run
 
     def run(self, lower: Callable, row: Any, payloads: Any, attrs: dict, mesh: ProcessMesh) -> Any:
-        """One operator call with at least one distributed operand; `mesh` is that operand's."""
-        xs = [distributed(x, mesh, i in row.shape_only) for i, x in enumerate(payloads)]
-        key = (row.name, *[(x.shape, x.placements, x.dtype) if type(x) is DistValue else None for x in xs],
+        """One operator call on `mesh`."""
+        xs = [distributed(row, x, mesh, i in row.shape_only) for i, x in enumerate(payloads)]
+        key = (row.name, *[(x.shape, x.placements, x.dtype) if type(x) is DistValue else type(x) for x in xs],
                mesh, *attrs.items())
         call = self.cache.get(key)
         if call is None:
+            if len(self.cache) >= REMEMBERED:
+                self.cache.clear()
             call = self.cache[key] = self.plan_call(row, xs, attrs, mesh)
         if call is DECOMPOSE:
             return _decomposed(row, xs, attrs)
         inputs, outputs, metas, local_attrs = call
-        locals_ = []
         for i, x in enumerate(xs):
-            if type(x) is DistValue:
-                if x.placements != inputs[i]:
-                    x = (shape_of_shard(x, inputs[i], self.rank) if i in row.shape_only else
-                         reshard(x, inputs[i], lower, self.rank))
-                locals_.append(x)
-            else:
-                locals_.append(x)
+            if type(x) is DistValue and x.placements != inputs[i]:
+                xs[i] = (shape_of_shard(x, inputs[i], self.rank) if i in row.shape_only else
+                         x.moved(inputs[i], lower, self.rank))
         if row.name in MARKS:
-            return locals_[0]
-        out = lower(row, [x.local if type(x) is DistValue else x for x in locals_], local_attrs)
+            return xs[0]
+        out = lower(row, [x.local if type(x) is DistValue else x for x in xs],
+                    attrs if local_attrs is None else local_attrs)
         if row.multi:
             return tuple(DistValue(o, m.shape, m.dtype, mesh, p) for o, m, p in zip(out, metas, outputs, strict=True))
         return DistValue(out, metas[0].shape, metas[0].dtype, mesh, outputs[0])
 
     def plan_call(self, row: Any, xs: list, attrs: dict, mesh: ProcessMesh) -> Any:
-        """(input placements, output placements, global metas of the results, attributes of this rank), or DECOMPOSE."""
+        """(input placements, output placements, global metas of the results, attributes of this rank or None where they
+        are the call's own), or DECOMPOSE."""
         metas = row.infer_meta(*xs, **attrs)            # a mistake is reported with global shapes
         found = infer(row, xs, [x.placements if type(x) is DistValue else None for x in xs], attrs, mesh)
         if isinstance(found, Decompose):
             return found
         metas = tuple(Meta(tuple(m.shape), m.dtype) for m in (metas if row.multi else (metas,)))
-        return found.inputs, found.outputs, metas, found.attributes(attrs, mesh, self.rank)
+        local = None if found.local is None else found.attributes(attrs, mesh, self.rank)
+        return found.inputs, found.outputs, metas, local
 
 
-def distributed(x: Any, mesh: ProcessMesh, shape_only: bool) -> Any:
-    """A payload as an operand: what is not distributed is replicated, a resolved Partial is what it was resolved to."""
+def distributed(row: Any, x: Any, mesh: ProcessMesh, shape_only: bool) -> Any:
+    """A payload as an operand of `row`: what is not distributed is replicated, a resolved Partial is what it was
+    resolved to."""
     if type(x) is DistValue:
         if x.mesh is not mesh and x.mesh != mesh:
-            raise ValueError(f"expected operands on one mesh, got {x!r} on {x.mesh.text()} and another on "
-                             f"{mesh.text()}; reshard one of them")
-        return x if x.resolved is None or shape_only else x.resolved
+            raise ValueError(f"{row.name}: expected operands on one mesh, got {x!r} on {x.mesh.text()} of the ranks "
+                             f"{x.mesh.process_ids} and another on {mesh.text()} of the ranks {mesh.process_ids}; make "
+                             "one whole with unshard_dtensor, and shard_tensor it on the other's mesh")
+        return x if shape_only else x.held()
     if not hasattr(x, "dtype"):
         return x
     return DistValue(x, tuple(x.shape), x.dtype, mesh, (Replicate(),) * mesh.ndim)
-
-
-def reshard(x: DistValue, placements: tuple[Placement, ...], lower: Callable, rank: int) -> DistValue:
-    """x under other placements: the plan's steps, run by the interpreter below."""
-    if x.resolved is not None:
-        x = x.resolved
-    if x.placements == placements:
-        return x
-    local = run_plan(x, placements, lower, rank)
-    out = DistValue(local, x.shape, x.dtype, x.mesh, placements)
-    if any(isinstance(p, Partial) for p in x.placements) and not any(isinstance(p, Partial) for p in placements):
-        x.resolved, x.local = out, Meta(x.local.shape, x.dtype)      # later readers start from here; the parts are freed
-    return out
 
 
 def shape_of_shard(x: DistValue, placements: tuple[Placement, ...], rank: int) -> DistValue:
@@ -114,6 +105,10 @@ def shape_of_shard(x: DistValue, placements: tuple[Placement, ...], rank: int) -
 
 def _decomposed(row: Any, xs: list, attrs: dict) -> Any:
     """The operator's decomposition, under the same layers but below the tape."""
-    with using(grad=False):
-        out = row.columns["decompose"](*map(Tensor, xs), **attrs)
+    try:
+        with using(grad=False):
+            out = row.columns["decompose"](*map(Tensor, xs), **attrs)
+    except Exception as error:
+        error.add_note(f"in the decomposition of {row.name}({', '.join(map(describe, xs))})")
+        raise
     return tuple(o.payload for o in out) if row.multi else out.payload

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.placements import Placement, Replicate
+from minipd.dist.placements import Partial, Placement, Replicate
+from minipd.dist.reshard.run import run_plan
 from minipd.dist.sharding import sharding_text
+from minipd.framework.context import Kernels
 from minipd.framework.meta import Meta
 from minipd.framework.rank import current
-from minipd.framework.row import ROWS
 
 __all__: list[str] = []
 
@@ -40,11 +42,30 @@ class DistValue:
         """The same without data: what a gradient rule saves of an operand whose values it does not read."""
         return DistValue(Meta(self.local.shape, self.dtype), self.shape, self.dtype, self.mesh, self.placements)
 
+    def held(self) -> DistValue:
+        """What this rank holds of the value now: the value itself, or what it was resolved to."""
+        return self if self.resolved is None else self.resolved
+
+    def moved(self, placements: tuple[Placement, ...], run: Callable, rank: int) -> DistValue:
+        """The value under other placements: the plan's steps, run by the interpreter function `run`."""
+        if self.resolved is not None:
+            return self.resolved.moved(placements, run, rank)
+        if self.placements == placements:
+            return self
+        out = DistValue(run_plan(self, placements, run, rank), self.shape, self.dtype, self.mesh, placements)
+        if any(p.is_partial() for p in self.placements) and not any(isinstance(p, Partial) for p in placements):
+            self.resolved, self.local = out, Meta(self.local.shape, self.dtype)     # the parts are free to go
+        return out
+
     def materialize(self, asked: str) -> np.ndarray:
-        """The global values, as an array.  Communicates unless they are replicated: every rank must ask."""
-        whole = current().run(ROWS["reshard"], [self], {"mesh": self.mesh,
-                                                        "placements": (Replicate(),) * self.mesh.ndim}).local
-        return whole if isinstance(whole, np.ndarray) else whole.materialize(asked)
+        """The global values, as an array.  Communicates unless they are replicated: every rank must ask.
+
+        Raises: TypeError where there are no values yet.
+        """
+        local = self.held().local
+        if not isinstance(local, np.ndarray):
+            return local.materialize(asked)
+        return self.moved((Replicate(),) * self.mesh.ndim, Kernels().run, current().rank).local
 
     def __repr__(self) -> str:
         return sharding_text(self.shape, self.dtype, self.mesh, self.placements)

@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minipd.dist.reshard.plan import plan
-
 from minipd.dist.placements import Partial, Placement, Replicate, Shard
+from minipd.dist.reshard.plan import plan
 from minipd.dist.sharding import local_window
 from minipd.framework.row import ROWS
 
 __all__: list[str] = []
 
 IDENTITY = {"sum": 0.0, "prod": 1.0}
+
+#: the reduction that a communicator does for a Partial; of bools, any is the maximum and all the minimum
+REDUCTION = {"avg": "sum", "any": "max", "all": "min"}
 
 
 def run_plan(x: Any, placements: tuple[Placement, ...], run: Callable, rank: int) -> Any:
@@ -72,7 +74,7 @@ def _run_step(s: _Step, local: Any) -> Any:
 
 def _resolve(s: _Step, local: Any, src: Partial, dst: Placement) -> Any:
     """A Partial becomes whole (all_reduce), or each rank's chunk of the whole (reduce_scatter, half the traffic)."""
-    op = "sum" if src.op == "avg" else src.op
+    op = REDUCTION.get(src.op, src.op)
     if isinstance(dst, Shard):
         local = s.call("reduce_scatter", local, group=s.group, index=s.index, axis=dst.dim,
                        sizes=s.sizes(s.after, dst.dim), op=op)
