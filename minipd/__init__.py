@@ -25,7 +25,7 @@ FLOORS = (
     _Floor(3, opens=("passes",)),
     _Floor(4, opens=("decomposition", "cinn"), imports=("decomposition",)),
     _Floor(5, opens=("dist", "distributed"),
-           imports=("dist.rows", "dist.spmd", "dist.holes", "dist.dialect", "distributed")),
+           imports=("dist.rows", "dist.spmd", "dist.holes", "dist.dialect", "dist.methods", "distributed")),
     _Floor(6, opens=("parallel", "models")),
     _Floor(7, opens=("inference",)),
     _Floor(8, opens=("device",)),

@@ -14,57 +14,79 @@ from minipd.dist.reshard.run import IDENTITY
 from minipd.dist.rows import Reshard
 from minipd.dist.sharding import check_local_shape, local_window
 from minipd.dist.value import DistValue
-from minipd.framework.meta import Meta
+from minipd.framework import dtype as dtypes
+from minipd.framework.meta import Meta, describe
 from minipd.framework.rank import current
 from minipd.framework.tensor import Parameter, Tensor
 from minipd.ops.creation import to_tensor
 
-__all__ = ["dtensor_from_fn", "dtensor_from_local", "dtensor_to_local", "get_rank", "get_world_size", "reshard",
-           "shard_layer", "shard_tensor", "unshard_dtensor"]
+__all__ = ["dtensor_from_fn", "dtensor_from_local", "dtensor_to_local", "reshard", "shard_layer", "shard_tensor",
+           "unshard_dtensor"]
 
 
 def enable(ctx: Any = None) -> None:
-    """Put the dist interpreter into a rank's stack (the current rank's).  Called by whoever makes distributed tensors."""
+    """Put the dist interpreter into a rank's stack (default: the current rank's).  Who makes distributed tensors calls
+    it."""
     ctx = current() if ctx is None else ctx
     if ctx.middle is None:
         ctx.middle = Dist(ctx.rank)
         ctx.compose()
 
 
-def get_rank(group: Any = None) -> int:
-    """The number of this rank, from 0."""
-    return current().rank
-
-
-def get_world_size(group: Any = None) -> int:
-    """How many ranks there are."""
-    return current().world_size
-
-
 def _check_rank(mesh: ProcessMesh, what: str) -> int:
     ctx = current()
+    if max(mesh.process_ids) >= ctx.world_size:
+        raise ValueError(f"{what}: expected a mesh of the ranks 0 to {ctx.world_size - 1} that were started, got "
+                         f"{mesh.text()} of the ranks {mesh.process_ids}; start more ranks (minipd launch -n "
+                         f"{max(mesh.process_ids) + 1}) or shrink the mesh")
     if not mesh.contains(ctx.rank):
-        raise ValueError(f"{what}: expected a mesh with this rank, {ctx.rank}, got {mesh!r}")
-    if mesh.size > ctx.world_size:
-        raise ValueError(f"{what}: expected a mesh of at most {ctx.world_size} ranks, as many as were started, got "
-                         f"{mesh.text()}, which is {mesh.size}; start more ranks or shrink the mesh")
+        raise ValueError(f"{what}: expected a mesh with this rank, {ctx.rank}, got {mesh.text()} of the ranks "
+                         f"{mesh.process_ids}; call it on the ranks of the mesh only")
     return ctx.rank
+
+
+def _distributed(t: Any, what: str) -> DistValue:
+    if not isinstance(t, Tensor) or not isinstance(t.payload, DistValue):
+        kind = describe(t.payload) if isinstance(t, Tensor) else repr(t)
+        raise TypeError(f"{what}: expected a distributed tensor, got {kind}; make one with shard_tensor")
+    return t.payload
 
 
 def shard_tensor(data: Any, mesh: ProcessMesh, placements: Sequence[Placement], dtype: Any = None, place: Any = None,
                  stop_gradient: bool | None = None) -> Tensor:
     """A distributed tensor whose global value is `data`, which every rank passes; each keeps its part.
 
-    A Parameter is distributed in place: it stays the same handle, and one that was made lazily is filled now, with this
-    rank's part of the values only.
-    Raises: ValueError for placements that do not fit the tensor, or a mesh without this rank.
+    The result is a leaf: it has the `stop_gradient` of `data` unless one is given, and no history; `reshard` is the
+    differentiable way.  A Parameter is distributed in place: it stays the same handle, and one that was made lazily is
+    filled now, with this rank's part of the values only.
+    Raises: ValueError for placements that do not fit the tensor, or a mesh that does not fit the ranks; TypeError while
+    tracing, where completion places inputs and parameters.
     """
     rank = _check_rank(mesh, "shard_tensor")
-    t = data if isinstance(data, Tensor) and dtype is None else to_tensor(
-        data, dtype, stop_gradient=getattr(data, "stop_gradient", True))
-    if isinstance(t.payload, DistValue):
-        return reshard(t, mesh, placements)
+    t = _as_tensor(data, dtype)
     placements = check_placements(placements, mesh, t.ndim, "shard_tensor")
+    if isinstance(t.payload, DistValue):
+        value = reshard(Tensor(t.payload), mesh, placements).payload
+    else:
+        value = _part(t, mesh, placements, rank)
+    enable()
+    out = t if isinstance(t, Parameter) else Tensor(None)
+    out.stop_gradient = t.stop_gradient if stop_gradient is None else stop_gradient
+    out.payload, out.storage, out.node = value, None, None
+    return out
+
+
+def _as_tensor(data: Any, dtype: Any) -> Tensor:
+    if isinstance(data, Tensor) and (dtype is None or dtypes.to_np(dtype) == data.payload.dtype):
+        return data
+    if isinstance(data, Parameter):
+        raise ValueError(f"shard_tensor: expected {data.name} to keep its dtype, for a Parameter is distributed in "
+                         f"place, got dtype={dtype!r} for {describe(data.payload)}; make it with that dtype")
+    return to_tensor(data, dtype, stop_gradient=getattr(data, "stop_gradient", True))
+
+
+def _part(t: Tensor, mesh: ProcessMesh, placements: tuple[Placement, ...], rank: int) -> DistValue:
+    """What `rank` keeps of a tensor that all ranks have, or could fill."""
     shape = tuple(t.payload.shape)
     window, offsets = local_window(shape, mesh, placements, rank)
     if isinstance(t.payload, Meta):
@@ -72,63 +94,94 @@ def shard_tensor(data: Any, mesh: ProcessMesh, placements: Sequence[Placement], 
             raise ValueError(f"shard_tensor: tensor {t.name} has no values and nothing to fill it with")
         t.initialize(window=(shape, offsets, window))
         local: Any = t.payload
-    else:
+    elif isinstance(t.payload, np.ndarray):
         local = np.array(t.payload[tuple(slice(o, o + n) for o, n in zip(offsets, window, strict=True))])
+    else:
+        raise TypeError(f"shard_tensor: expected values, got the traced tensor {describe(t.payload)}; a program is "
+                        "placed by completion, which asks for the placements of its inputs and parameters, and inside "
+                        "of it reshard changes them")
     at = mesh.coordinate(rank)
     for axis, p in enumerate(placements):               # one rank keeps the value, the others hold nothing of it
         if isinstance(p, Partial) and not p.idempotent and at[axis] != 0:
             local = np.full_like(local, IDENTITY[p.op])
-    enable()
-    out = t if isinstance(t, Parameter) else Tensor(None)
-    out.stop_gradient = t.stop_gradient if stop_gradient is None else stop_gradient
-    out.payload = DistValue(local, shape, local.dtype, mesh, placements)
-    return out
+    return DistValue(local, shape, local.dtype, mesh, placements)
 
 
 def dtensor_from_local(local: Any, mesh: ProcessMesh, placements: Sequence[Placement],
                        shape: Sequence[int] | None = None) -> Tensor:
-    """A distributed tensor out of what each rank has.
+    """A distributed tensor out of a copy of what each rank has.  The result is a leaf.
 
-    shape: the global shape; without it, every sharded dimension must have the same extent on all ranks.
+    shape: the global shape.  Without it the ranks of the mesh tell each other the shapes they have, if any dimension is
+    sharded.
     Raises: ValueError if the local shape is not what the split rule gives this rank (5 over 4 is 2, 2, 1, 0).
+
+    >>> from minipd.dist.mesh import parse_mesh
+    >>> x = dtensor_from_local(to_tensor([[1.0, 2.0]]), parse_mesh("dp=1"), [Shard(0)])
+    >>> x.placements, x.tolist()
+    ([Shard(dim=0)], [[1.0, 2.0]])
     """
     rank = _check_rank(mesh, "dtensor_from_local")
     t = local if isinstance(local, Tensor) else to_tensor(local)
+    if not isinstance(t.payload, np.ndarray):
+        raise TypeError(f"dtensor_from_local: expected what this rank has, as an ordinary tensor, got {t.payload!r}")
     placements = check_placements(placements, mesh, t.ndim, "dtensor_from_local")
-    if shape is None:
-        whole = list(t.payload.shape)
-        for axis, p in enumerate(placements):
-            if isinstance(p, Shard):
-                whole[p.dim] *= mesh.sizes[axis]
-        shape = whole
-    check_local_shape(t.payload.shape, tuple(shape), mesh, placements, rank, "dtensor_from_local")
+    whole = _global_shape(t.payload.shape, mesh, placements, rank) if shape is None else tuple(shape)
+    check_local_shape(t.payload.shape, whole, mesh, placements, rank, "dtensor_from_local")
     enable()
-    out = Tensor(DistValue(t.payload, tuple(shape), t.payload.dtype, mesh, placements))
+    out = Tensor(DistValue(t.payload.copy(), whole, t.payload.dtype, mesh, placements))
     out.stop_gradient = t.stop_gradient
     return out
 
 
+def _global_shape(local: tuple, mesh: ProcessMesh, placements: tuple[Placement, ...], rank: int) -> tuple[int, ...]:
+    """The extents that the ranks have along a sharded dimension, added up."""
+    split: dict[int, list[int]] = {}                    # dimension -> the mesh axes that split it
+    for axis, p in enumerate(placements):
+        if isinstance(p, Shard) and mesh.sizes[axis] > 1:
+            split.setdefault(p.dim, []).append(axis)
+    if not split:
+        return tuple(local)
+    ranks = tuple(mesh.process_ids)
+    shapes = dict(zip(ranks, current().comm.all_gather_object(tuple(local), ranks), strict=True))
+    at, whole = mesh.coordinate(rank), list(local)
+    for dim, axes in split.items():
+        others = [i for i in range(mesh.ndim) if i not in axes]
+        whole[dim] = sum(s[dim] for r, s in shapes.items() if all(mesh.coordinate(r)[i] == at[i] for i in others))
+    return tuple(whole)
+
+
 def dtensor_to_local(dist_tensor: Tensor, mesh: ProcessMesh | None = None,
                      placements: Sequence[Placement] | None = None) -> Tensor:
-    """What this rank holds, as an ordinary tensor without history."""
-    t = dist_tensor if placements is None else reshard(dist_tensor, mesh or dist_tensor.payload.mesh, placements)
-    value = t.payload
-    return Tensor(value.local if value.resolved is None else value.resolved.local)
+    """What this rank holds, as an ordinary tensor without history, for reading: in-place writes to it are refused.
+
+    placements: reshard first (on `mesh`, default: the tensor's).
+    """
+    value = _distributed(dist_tensor, "dtensor_to_local")
+    if placements is not None:
+        value = reshard(dist_tensor, value.mesh if mesh is None else mesh, placements).payload
+    local = value.held().local
+    if not isinstance(local, np.ndarray):
+        return local.materialize("dtensor_to_local")        # raises: there are no values yet
+    local = local.view()
+    local.flags.writeable = False           # the memory is the distributed tensor's: a write would go unnoticed there
+    return Tensor(local)
 
 
 def reshard(dist_tensor: Tensor, mesh: ProcessMesh, placements: Sequence[Placement]) -> Tensor:
-    """The same global value under other placements; differentiable.
+    """The same global value under other placements; differentiable.  An ordinary tensor, which every rank has, counts
+    as replicated.
 
-    Raises: ValueError for placements that do not fit; NotImplementedError for another mesh.
+    Raises: ValueError for placements that do not fit; NotImplementedError for another mesh than the tensor's.
     """
     target = check_placements(placements, mesh, dist_tensor.ndim, "reshard")
-    if not hasattr(dist_tensor.payload, "placements") and isinstance(dist_tensor.payload, np.ndarray):
-        dist_tensor = shard_tensor(dist_tensor, mesh, [Replicate()] * mesh.ndim)
+    if isinstance(dist_tensor.payload, np.ndarray | DistValue):
+        _check_rank(mesh, "reshard")
+        enable()
     return Reshard(dist_tensor, mesh=mesh, placements=target)
 
 
 def unshard_dtensor(dist_tensor: Tensor) -> Tensor:
-    """The global value as an ordinary tensor on every rank."""
+    """The global value as an ordinary tensor on every rank; a leaf with the same `stop_gradient`."""
     out = Tensor(dist_tensor.numpy())
     out.stop_gradient = dist_tensor.stop_gradient
     return out
@@ -142,17 +195,21 @@ def dtensor_from_fn(fn: Callable, mesh: ProcessMesh, placements: Sequence[Placem
 
 def shard_layer(layer: Any, process_mesh: ProcessMesh, shard_fn: Callable | None = None,
                 input_fn: Callable | None = None, output_fn: Callable | None = None) -> Any:
-    """Distribute a layer's parameters in place.
+    """Distribute a layer's parameters and buffers in place.
 
     shard_fn(name, sublayer, mesh) places the parameters of one sublayer (with `shard_tensor`); parameters and buffers
     that it leaves alone are replicated.  input_fn(inputs, mesh) and output_fn(outputs, mesh) become forward hooks.
     """
+    replicated = [Replicate()] * process_mesh.ndim
     for name, sub in layer.named_sublayers(include_self=True):
         if shard_fn is not None:
             shard_fn(name, sub, process_mesh)
         for p in sub.parameters(include_sublayers=False):
             if not isinstance(p.payload, DistValue):
-                shard_tensor(p, process_mesh, [Replicate()] * process_mesh.ndim)
+                shard_tensor(p, process_mesh, replicated)
+        for b in sub.buffers(include_sublayers=False):
+            if not isinstance(b.payload, DistValue):
+                b.payload, b.storage = shard_tensor(b, process_mesh, replicated).payload, None
     if input_fn is not None:
         layer.register_forward_pre_hook(lambda _, inputs: input_fn(inputs, process_mesh))
     if output_fn is not None:

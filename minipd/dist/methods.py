@@ -1,0 +1,32 @@
+"""What Paddle's tensors say of their distribution."""
+
+from __future__ import annotations
+
+from minipd.dist.api import dtensor_to_local
+from minipd.dist.mesh import ProcessMesh
+from minipd.dist.placements import Placement
+from minipd.dist.value import DistValue
+from minipd.framework.tensor import Tensor
+
+__all__: list[str] = []
+
+
+def is_dist(self: Tensor) -> bool:
+    """Whether the tensor is distributed over a mesh."""
+    return isinstance(self.payload, DistValue)
+
+
+def placements(self: Tensor) -> list[Placement] | None:
+    """What each axis of the mesh holds of the tensor; None for an ordinary one."""
+    return list(self.payload.placements) if isinstance(self.payload, DistValue) else None
+
+
+def process_mesh(self: Tensor) -> ProcessMesh | None:
+    """The mesh over which the tensor is distributed; None for an ordinary one."""
+    return self.payload.mesh if isinstance(self.payload, DistValue) else None
+
+
+Tensor.is_dist = is_dist
+Tensor.placements = property(placements)
+Tensor.process_mesh = property(process_mesh)
+Tensor._local_value = dtensor_to_local
