@@ -4,17 +4,38 @@ from minipd.dist.api import (
     dtensor_from_fn,
     dtensor_from_local,
     dtensor_to_local,
-    get_rank,
-    get_world_size,
     reshard,
     shard_layer,
     shard_tensor,
     unshard_dtensor,
 )
+from minipd.dist.collective import (
+    Group,
+    ReduceOp,
+    all_gather,
+    all_gather_object,
+    all_reduce,
+    alltoall,
+    barrier,
+    broadcast,
+    destroy_process_group,
+    get_group,
+    get_rank,
+    get_world_size,
+    init_parallel_env,
+    is_initialized,
+    new_group,
+    recv,
+    reduce_scatter,
+    send,
+)
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Partial, Placement, ReduceType, Replicate, Shard
 
 __all__ = [
-    "Partial", "Placement", "ProcessMesh", "ReduceType", "Replicate", "Shard", "dtensor_from_fn", "dtensor_from_local",
-    "dtensor_to_local", "get_rank", "get_world_size", "reshard", "shard_layer", "shard_tensor", "unshard_dtensor",
+    "Group", "Partial", "Placement", "ProcessMesh", "ReduceOp", "ReduceType", "Replicate", "Shard", "all_gather",
+    "all_gather_object", "all_reduce", "alltoall", "barrier", "broadcast", "destroy_process_group", "dtensor_from_fn",
+    "dtensor_from_local", "dtensor_to_local", "get_group", "get_rank", "get_world_size", "init_parallel_env",
+    "is_initialized", "new_group", "recv", "reduce_scatter", "reshard", "send", "shard_layer", "shard_tensor",
+    "unshard_dtensor",
 ]

@@ -50,6 +50,7 @@ class RankContext:
         self.default_dtype = dtypes.float32.np
         self.rng = Generator()
         self.mesh: Any = None
+        self.groups: dict[int, Any] = {}    # of ranks that communicate, by number (`dist.collective`)
         self.flags: dict[str, Any] = {}
         self.counters: defaultdict[str, int] = defaultdict(int)
         self.lazy_init = False
