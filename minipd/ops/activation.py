@@ -39,7 +39,7 @@ class Relu:
 
 @op("sigmoid", Trait.ELEMENTWISE)
 class Sigmoid:
-    """out = 1 / (1 + e^-x), without overflow on either side."""
+    """out = 1 / (1 + e^-x).  Where e^-x overflows, far left of 0, the result is 0."""
 
     def infer_meta(x):
         return _floating("sigmoid", x)
@@ -48,20 +48,25 @@ class Sigmoid:
         return _sigmoid(xp, x)
 
     def kernel_out(xp, out, x):
-        e = xp.exp(-xp.abs(x))
-        xp.copyto(out, e)
-        xp.copyto(out, x.dtype.type(1), where=x >= 0)
-        e += 1
-        xp.true_divide(out, e, out=out)
+        _sigmoid_into(xp, out, x)
 
     def vjp_x(g, out):
         return g * (out * (1.0 - out))
 
 
 def _sigmoid(xp: Any, x: Any) -> Any:
-    """With e = exp(-|x|) <= 1:  1 / (1 + e) on the right of 0,  e / (1 + e) on the left."""
-    e = xp.exp(-xp.abs(x))
-    return xp.where(x >= 0, x.dtype.type(1), e) / (1 + e)
+    out = xp.empty_like(x)
+    _sigmoid_into(xp, out, x)
+    return out
+
+
+def _sigmoid_into(xp: Any, out: Any, x: Any) -> None:
+    """Four passes over one buffer."""
+    xp.negative(x, out=out)
+    with xp.errstate(over="ignore"):
+        xp.exp(out, out=out)
+    out += 1
+    xp.reciprocal(out, out=out)
 
 
 @op("silu", Trait.ELEMENTWISE)
@@ -72,7 +77,9 @@ class Silu:
         return _floating("silu", x)
 
     def kernel(xp, x):
-        return x * _sigmoid(xp, x)
+        s = _sigmoid(xp, x)
+        s *= x
+        return s
 
     def kernel_out(xp, out, x):
         xp.multiply(x, _sigmoid(xp, x), out=out)
@@ -93,19 +100,20 @@ class Swiglu:
         return elementwise("swiglu", x, y)
 
     def kernel(xp, x, y):
-        return x * _sigmoid(xp, x) * y
+        s = _sigmoid(xp, x)
+        s *= x
+        s *= y
+        return s
 
     def kernel_out(xp, out, x, y):
         s = _sigmoid(xp, x)
         s *= x
         xp.multiply(s, y, out=out)
 
-    def vjp_x(g, x, y):
+    def vjp(g, x, y):                   # with a = silu(x):  d/dx = y (s + a (1 - s)),  d/dy = a
         s = sigmoid(x)
-        return g * y * (s + x * s * (1.0 - s))
-
-    def vjp_y(g, x):
-        return g * silu(x)
+        a = x * s
+        return g * y * (s + a * (1.0 - s)), g * a
 
 
 @op("softmax")
