@@ -70,7 +70,7 @@ class Tensor:
     grad: Tensor | None = None          # filled by backward() for leaves
     storage: Storage | None = None      # shared with the handles that alias this memory
     seen: int = 0                       # the storage's version when this handle last read or wrote it
-    view_of: tuple | None = None        # (base, row, attrs) of a view while tracing; eager views alias memory instead
+    view_of: tuple | None = None        # (base, row, attrs, recorded) of a view while tracing; eager ones alias memory
     views: Any = None                   # weak references to such views of this tensor
     persistable: bool = False
     _name: str | None = None

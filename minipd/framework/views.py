@@ -35,7 +35,7 @@ def share_view(base: Any, view: Tensor, row: Any, attrs: dict) -> None:
                 storage.leaf = weakref.ref(base)
         # else numpy has made a copy (reshape of a transposed array), which is no view, in Paddle neither
     elif not isinstance(base.payload, Meta):
-        view.view_of = (base, row, attrs)
+        view.view_of = (base, row, attrs, current().grad_enabled)
         if base.views is None:
             base.views = []
         base.views.append(weakref.ref(view))
@@ -128,7 +128,7 @@ def rebind(x: Tensor, out: Tensor, what: str) -> None:
                            "values; use the operation that returns a new tensor")
     _take(x, out)
     if base is not None:
-        parent, row, attrs = base
+        parent, row, attrs, _ = base
         rebind(parent, row.put_back(parent, x, **attrs), what)      # which takes x and its siblings anew
     else:
         _retake(x)
@@ -172,13 +172,21 @@ def live_views(base: Tensor) -> list[Tensor]:
 
 
 def _retake(base: Tensor) -> None:
-    """Views of a rewritten base, and theirs, are computed from its new value."""
+    """Views of a rewritten base, and theirs, are computed from its new value: recorded if they were when they were
+    first taken, whether or not the write is."""
+    context = current()
+    recording = context.grad_enabled
     todo = [base]
-    while todo:
-        b = todo.pop()
-        for v in live_views(b):
-            _, row, attrs = v.view_of
-            fresh = dispatch(row, (b,), attrs)
-            del b.views[-1]                             # the entry that this call made for `fresh`
-            _take(v, fresh)
-            todo.append(v)
+    try:
+        while todo:
+            b = todo.pop()
+            for v in live_views(b):
+                _, row, attrs, recorded = v.view_of                         # type: ignore[misc]
+                context.set_grad_enabled(recorded)
+                fresh = dispatch(row, (b,), attrs)
+                del b.views[-1]                         # the entry that this call made for `fresh`
+                v.payload, v.node, v.index, v.stop_gradient = (
+                    fresh.payload, fresh.node, fresh.index, fresh.stop_gradient)
+                todo.append(v)
+    finally:
+        context.set_grad_enabled(recording)
