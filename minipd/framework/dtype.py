@@ -126,8 +126,10 @@ _RANK = {t.np: i for i, t in enumerate(ALL)}
 
 
 def promote(a: np.dtype, b: np.dtype) -> np.dtype:
-    """The dtype of a binary operation on tensors of dtypes `a` and `b`, by Paddle's table: two floats give the wider
-    (float16 with bfloat16 gives float32), an int beside a float takes the float's dtype, two ints give the wider.
+    """The dtype of a binary operation on tensors of dtypes `a` and `b`: two floats give the wider (float16 with
+    bfloat16 gives float32), an int beside a float takes the float's dtype, two ints give the wider.
+
+    Paddle answers the same for two floats, and for 0-D tensors; it refuses other mixtures, which are allowed here.
 
     >>> promote(np.dtype("int64"), np.dtype("float32")), promote(np.dtype("float32"), np.dtype("float64"))
     (dtype('float32'), dtype('float64'))
@@ -141,6 +143,20 @@ def promote(a: np.dtype, b: np.dtype) -> np.dtype:
     if b in FLOATS:
         return b
     return of(np.promote_types(a, b)).np
+
+
+def promote_0d(many: np.dtype, one: np.dtype) -> np.dtype:
+    """The dtype of arithmetic on a tensor of dtype `many` and a 0-D tensor of dtype `one`, by Paddle's rule: the 0-D
+    one counts only if it is of a higher kind (bool < int < float), so that a float64 constant does not widen all.
+
+    >>> promote_0d(np.dtype("float32"), np.dtype("float64")), promote_0d(np.dtype("int32"), np.dtype("float64"))
+    (dtype('float32'), dtype('float64'))
+    """
+    return one if _kind(one) > _kind(many) else many
+
+
+def _kind(d: np.dtype) -> int:
+    return 2 if d in FLOATS else 1 if d in INTS else 0
 
 
 def get_default_dtype_np() -> np.dtype:

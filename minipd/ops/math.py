@@ -110,7 +110,7 @@ class Pow:
 
 @op("maximum", Trait.ELEMENTWISE, Trait.COMMUTATIVE)
 class Maximum:
-    """out = max(x, y), broadcast; NaN if either is NaN.  Where they are equal the gradient goes to y, as in Paddle."""
+    """out = max(x, y), broadcast; NaN if either is NaN.  Where they are equal they share the gradient, as in Paddle."""
 
     def infer_meta(x, y):
         return elementwise("maximum", x, y)
@@ -118,15 +118,15 @@ class Maximum:
     kernel = ufunc("maximum")
 
     def vjp_x(g, x, y):
-        return reduce_to(g * cast(x > y, g.dtype), x)
+        return reduce_to(_of_the_winner(g, x > y, x == y), x)
 
     def vjp_y(g, x, y):
-        return reduce_to(g * cast(x <= y, g.dtype), y)
+        return reduce_to(_of_the_winner(g, x < y, x == y), y)
 
 
 @op("minimum", Trait.ELEMENTWISE, Trait.COMMUTATIVE)
 class Minimum:
-    """out = min(x, y), broadcast; NaN if either is NaN.  Where they are equal the gradient goes to y, as in Paddle."""
+    """out = min(x, y), broadcast; NaN if either is NaN.  Where they are equal they share the gradient, as in Paddle."""
 
     def infer_meta(x, y):
         return elementwise("minimum", x, y)
@@ -134,10 +134,14 @@ class Minimum:
     kernel = ufunc("minimum")
 
     def vjp_x(g, x, y):
-        return reduce_to(g * cast(x < y, g.dtype), x)
+        return reduce_to(_of_the_winner(g, x < y, x == y), x)
 
     def vjp_y(g, x, y):
-        return reduce_to(g * cast(x >= y, g.dtype), y)
+        return reduce_to(_of_the_winner(g, x > y, x == y), y)
+
+
+def _of_the_winner(g: Tensor, wins: Tensor, ties: Tensor) -> Tensor:
+    return g * (cast(wins, g.dtype) + cast(ties, g.dtype) * 0.5)
 
 
 @op("where", Trait.ELEMENTWISE, Trait.EXACT)

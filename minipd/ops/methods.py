@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minipd.framework.context import using
-from minipd.framework.meta import Unfilled
+from minipd.framework.meta import Unfilled, describe
 from minipd.framework.row import ROWS
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import check_writable, rebind, write
@@ -55,9 +55,31 @@ for _operator, _function in (("add", math.add), ("sub", math.subtract), ("mul", 
     setattr(Tensor, f"__{_operator}__", _function)
     setattr(Tensor, f"__r{_operator}__", lambda self, other, function=_function: function(other, self))
 
-for _operator, _function in (("eq", logic.equal), ("ne", logic.not_equal), ("lt", logic.less_than),
+
+def _is(self: Tensor, other: Any) -> Any:
+    """`x == y`; no tensor equals None, as in Paddle."""
+    return False if other is None else logic.equal(self, other)
+
+
+def _is_not(self: Tensor, other: Any) -> Any:
+    return True if other is None else logic.not_equal(self, other)
+
+
+def _of_bools(symbol: str, function: Any) -> Any:
+    """`&`, `|` and `~` are bitwise in Paddle, which for bool tensors is the logic of truth values."""
+    def operator(*xs: Any) -> Any:
+        for x in xs:
+            if not (isinstance(x, bool) or isinstance(x, Tensor) and x.dtype == "bool"):
+                raise TypeError(f"{symbol}: expected bool tensors, got {describe(getattr(x, 'payload', x))}; bitwise "
+                                f"operators are not available, for truth values use {function.__name__}")
+        return function(*xs)
+    return operator
+
+
+for _operator, _function in (("eq", _is), ("ne", _is_not), ("lt", logic.less_than),
                              ("le", logic.less_equal), ("gt", logic.greater_than), ("ge", logic.greater_equal),
-                             ("and", logic.logical_and), ("or", logic.logical_or), ("invert", logic.logical_not),
+                             ("and", _of_bools("&", logic.logical_and)), ("or", _of_bools("|", logic.logical_or)),
+                             ("invert", _of_bools("~", logic.logical_not)),
                              ("neg", math.neg), ("abs", math.abs), ("getitem", indexing.getitem),
                              ("setitem", indexing.setitem)):
     setattr(Tensor, f"__{_operator}__", _function)

@@ -17,24 +17,33 @@ __all__: list[str] = []
 NO_ATTRS: dict = {}
 
 
-def promoted(what: str, x: Any, y: Any, division: bool = False) -> tuple[Any, Any]:
+def promoted(what: str, x: Any, y: Any, division: bool = False, arithmetic: bool = False) -> tuple[Any, Any]:
     """The operands of a binary operation, cast to a common dtype by Paddle's table (`dtype.promote`).
 
-    A Python number takes the tensor's dtype, but a float beside an int tensor makes it the default float dtype.
+    division: ints become floats.  arithmetic: a 0-D tensor beside another counts by its kind only (`dtype.promote_0d`).
+    A Python number takes the tensor's dtype, but a float beside an int tensor makes it the default float dtype (in
+    Paddle always float32: here a float64 run stays float64).  numpy's scalars are numbers, its arrays are tensors.
     """
     if isinstance(x, Tensor) and isinstance(y, Tensor):
         dx, dy = x.payload.dtype, y.payload.dtype
-        common = dtypes.promote(dx, dy)
+        x0, y0 = x.payload.shape == (), y.payload.shape == ()
+        if arithmetic and x0 is not y0:
+            common = dtypes.promote_0d(dy, dx) if x0 else dtypes.promote_0d(dx, dy)
+        else:
+            common = dtypes.promote(dx, dy)
         if division and common not in dtypes.FLOATS:
             common = dtypes.get_default_dtype_np()
         return (x if dx == common else cast(x, common)), (y if dy == common else cast(y, common))
     if not isinstance(x, Tensor) and not isinstance(y, Tensor):
         raise TypeError(f"{what}: expected at least one Tensor, got {type(x).__name__} and {type(y).__name__}")
     t, other = (x, y) if isinstance(x, Tensor) else (y, x)
-    if isinstance(other, (np.ndarray, np.generic)):
-        other = Tensor(np.asarray(other))
+    if isinstance(other, np.generic):
+        other = other.item()
+    if isinstance(other, np.ndarray):
+        other = Tensor(np.array(other))         # a copy: the caller may write the array before the gradient reads it
+        dtypes.of(other.payload.dtype)
         pair = (t, other) if t is x else (other, t)
-        return promoted(what, pair[0], pair[1], division=division)
+        return promoted(what, pair[0], pair[1], division, arithmetic)
     if not isinstance(other, (bool, int, float)):
         raise TypeError(f"{what}: expected a Tensor or a number, got {type(other).__name__}: {other!r}")
     if t.payload.dtype not in dtypes.FLOATS:
@@ -51,7 +60,7 @@ def promoted(what: str, x: Any, y: Any, division: bool = False) -> tuple[Any, An
 
 def binary(row: Row) -> Any:
     """The public function of a two-operand row: promotion only when it is needed."""
-    name, division = row.name, row.name == "divide"
+    name, division, arithmetic = row.name, row.name == "divide", row.name not in ("maximum", "minimum")
 
     def call(x: Any, y: Any, name_: str | None = None) -> Tensor:
         if isinstance(x, Tensor):
@@ -61,7 +70,7 @@ def binary(row: Row) -> Any:
                     return dispatch(row, (x, y), NO_ATTRS)
             elif type(y) is float and d in dtypes.FLOATS:
                 return dispatch(row, (x, y), NO_ATTRS)
-        return dispatch(row, promoted(name, x, y, division), NO_ATTRS)
+        return dispatch(row, promoted(name, x, y, division, arithmetic), NO_ATTRS)
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"{row.doc}\n\nOperands of different dtypes are promoted by Paddle's table; numbers are weak."
     return call

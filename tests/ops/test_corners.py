@@ -50,12 +50,15 @@ def test_softmax_of_masked_rows():
 
 
 def test_equal_extremes():
-    """max and min share the gradient among equal elements; maximum and minimum give it to y (Paddle's rules)."""
+    """Equal elements share the gradient, of max and min as of maximum and minimum (Paddle's rule)."""
     _, g = gradient_of(lambda x: paddle.max(x, axis=1, keepdim=True) * 0.0 + paddle.max(x), np.array([[1.0, 3.0, 3.0]]))
     assert g[0, 0] == 0 and g[0, 1] == g[0, 2] != 0
     x, y = (paddle.to_tensor([1.0, 2.0], stop_gradient=False) for _ in range(2))
     (paddle.maximum(x, y) + paddle.minimum(x, y)).sum().backward()
-    assert x.grad.tolist() == [0, 0] and y.grad.tolist() == [2, 2]
+    assert x.grad.tolist() == [1, 1] and y.grad.tolist() == [1, 1]
+    x, y = (paddle.to_tensor(v, stop_gradient=False) for v in ([2.0, 2.0, 1.0], [2.0, 1.0, 3.0]))
+    paddle.maximum(x, y).sum().backward()
+    assert x.grad.tolist() == [0.5, 1, 0] and y.grad.tolist() == [0.5, 0, 1]
 
 
 def test_nan_passes_through_extremes():
