@@ -48,9 +48,9 @@ class Concat:
         return list(Split(g, sections=sections, axis=axis))
 
 
-@op("split", Trait.VIEW, Trait.MULTI, Trait.EXACT)
+@op("split", Trait.MULTI, Trait.EXACT)
 class Split:
-    """Consecutive parts along `axis`, of the sizes `sections`."""
+    """Consecutive parts along `axis`, of the sizes `sections`: copies, as Paddle's, not views."""
 
     mutable = ("sections", "axis")
 
@@ -58,11 +58,11 @@ class Split:
         return tuple(Meta((*x.shape[:axis], n, *x.shape[axis + 1:]), x.dtype) for n in sections)
 
     def kernel(xp, x, *, sections, axis):
-        ends = [sum_(sections[:i]) for i in range(1, len(sections))]
-        return tuple(xp.split(x, ends, axis))
+        return tuple(map(xp.array, _parts(xp, x, sections, axis)))
 
-    def put_back(base, view, *, sections, axis):
-        raise RuntimeError("in-place on a result of split while tracing: write into a slice of the tensor instead")
+    def kernel_out(xp, out, x, *, sections, axis):
+        for o, part in zip(out, _parts(xp, x, sections, axis), strict=True):
+            o[...] = part
 
     def vjp_x(gs, x: Meta, sections, axis):
         known = next(g for g in gs if g is not None)
@@ -74,6 +74,10 @@ class Split:
                     shape=shape, value=0, dtype=known.payload.dtype)
             parts.append(g)
         return Concat(*parts, axis=axis)
+
+
+def _parts(xp: Any, x: Any, sections: tuple, axis: int) -> list:
+    return xp.split(x, [sum_(sections[:i]) for i in range(1, len(sections))], axis)
 
 
 sum_ = sum

@@ -335,3 +335,16 @@ def test_shallow_copies_share_memory_and_history():
     with paddle.no_grad():
         z[0] = 0.0
     assert y.tolist() == [0.0, 6.0]
+
+
+def test_the_parts_of_split_are_copies():
+    """As in Paddle: writing one reaches neither the tensor nor what its gradient saved."""
+    x = leaf([1.0, 2.0, 3.0, 4.0])
+    y = x * 1.0
+    z = y * y
+    a, b = paddle.split(y, 2)
+    a.zero_()
+    b.multiply_(x[:2])
+    assert y.tolist() == [1.0, 2.0, 3.0, 4.0] and y.inplace_version == 0
+    (z.sum() + b.sum()).backward()
+    assert x.grad.tolist() == [2.0 + 3.0, 4.0 + 4.0, 6.0 + 1.0, 8.0 + 2.0]
