@@ -1,0 +1,1 @@
+"""The loop IR: `ast` (its grammar), `printer`, `interpreter` (its meaning), `simplify`."""

@@ -1,0 +1,302 @@
+"""The loop IR: what a fusion group becomes before it is a kernel.  Plain frozen data, compared by value.
+
+    Function = (name, Param*, Stmt, comment)       comment: the names of the operators that it fuses
+    Param    = (name, dtype, ndim, output, view)   an array of the caller
+    Stmt     = Seq(Stmt*)
+             | For(var, extent, Stmt, "serial" | "parallel" | "vector")     var: int64, 0 .. extent - 1
+             | Let(name, Expr)                     a scalar that never changes, known to the end of its Seq
+             | Init(name, Expr)                    a scalar accumulator, known to the end of its Seq
+             | Accumulate(name, "add" | "max" | "min", Expr)                name = name op value
+             | Alloc(buffer, Expr*, dtype)         a local array, known to the end of its Seq; its values are undefined
+             | Store(buffer, Expr*, Expr)
+    Expr     = Const(value) | Var(name) | Load(buffer, Expr*) | Dim(buffer, axis)
+             | Unary(op, Expr) | Binary(op, Expr, Expr) | Select(Expr, Expr, Expr) | Cast(Expr)
+
+Every Expr has a dtype; `__post_init__` checks it, so that an ill-typed tree cannot be built.  The rules:
+
+* Both sides of a Binary have one dtype, which is the result's; comparisons give bool.  A Select is evaluated like
+  numpy's `where`: both sides are, and a NaN in the one not chosen does no harm.
+* Indices and extents are ints (int64 unless said otherwise), one per axis of the buffer, never negative.  Int
+  arithmetic wraps around; `floordiv` and `mod` are floor's, as in Python.
+* bfloat16 and float16 are for storage only: Load, Cast, Store and Const have them, arithmetic does not.
+* `max` and `min` give NaN if either side is NaN, as numpy's maximum.  `and`, `or`, `not` are for bool.
+* The order of an Accumulate over the iterations of a loop is open for floats (that is what vectorizes it): who needs a
+  bound on the rounding error, splits the loop.
+* Iterations of a "parallel" loop may run in any order and at once: none reads or writes what another one writes; those
+  of a "vector" loop may be interleaved likewise, but for Accumulate.  No vector loop contains a loop.
+* `Param.view` lists, for each axis of the buffer, which adjacent axes of the caller's array it merges:
+  ((0, 1), (2,)) reads f32[B, S, D] as f32[B*S, D], ((),) a 0-D array as one of [1].  None: the array as it is.
+  Indices, `ndim` and Dim speak of the buffer, that is, of the merged array; `viewed(param, array)` makes it.
+
+The meaning of a Function is what `interpreter` does with it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import ml_dtypes
+import numpy as np
+
+__all__ = [
+    "Accumulate", "Alloc", "BINARY", "Binary", "BOOL", "COMPARISONS", "Cast", "Const", "Dim", "Expr", "For",
+    "Function", "INT64", "Init", "Let", "Load", "Param", "Select", "Seq", "Stmt", "Store", "UNARY", "Unary", "Var",
+    "viewed",
+]  # fmt: skip
+
+BOOL, INT64 = np.dtype(bool), np.dtype(np.int64)
+#: dtypes that arrays have, but arithmetic has not
+STORAGE_ONLY = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
+
+UNARY = ("neg", "abs", "exp", "log", "sqrt", "rsqrt", "tanh", "sin", "cos", "floor", "not", "isfinite")
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+BINARY = ("add", "sub", "mul", "div", "pow", "max", "min", "mod", "floordiv", "and", "or", *COMPARISONS)
+
+#: unary operators of floats only
+FLOAT_UNARY = ("exp", "log", "sqrt", "rsqrt", "tanh", "sin", "cos", "floor", "isfinite")
+
+
+def _require(condition: bool, what: str) -> None:
+    if not condition:
+        raise TypeError(f"loop IR: {what}")
+
+
+def _is_float(dtype: np.dtype) -> bool:
+    return dtype.kind == "f"            # (float16 is, bfloat16 has kind "V": both are refused as storage only)
+
+
+def _indices(what: str, index: tuple[Expr, ...]) -> None:
+    for e in index:
+        _require(e.dtype.kind in "iu", f"{what}: expected ints, got {e.dtype}: {e}")
+
+
+# ------------------------------------------------------------------------------------------------- expressions
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A number; `value` is a Python bool, int or float (inf and nan included) that `dtype` holds."""
+
+    value: bool | int | float
+    dtype: np.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A loop variable, a Let or an accumulator."""
+
+    name: str
+    dtype: np.dtype = INT64
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One element of a parameter or of a local array; `index` is () for a 0-D array."""
+
+    buffer: str
+    index: tuple[Expr, ...]
+    dtype: np.dtype
+
+    def __post_init__(self) -> None:
+        _indices(f"index of {self.buffer}", self.index)
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """The extent of an axis of a parameter (as the buffer that its `view` makes it), int64."""
+
+    param: str
+    axis: int
+
+    @property
+    def dtype(self) -> np.dtype:
+        return INT64
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """op in UNARY.  `isfinite` and `not` give bool; rsqrt is 1 / sqrt."""
+
+    op: str
+    x: Expr
+    dtype: np.dtype
+
+    def __post_init__(self) -> None:
+        x = self.x.dtype
+        _require(self.op in UNARY, f"no unary operator {self.op!r}; there are {', '.join(UNARY)}")
+        _require(x not in STORAGE_ONLY, f"{self.op} of {x}: cast it to float32 first")
+        _require(self.op not in FLOAT_UNARY or _is_float(x), f"{self.op}: expected a float, got {x}")
+        _require((self.op == "not") == (x == BOOL), f"{self.op} of {x}")
+        result = BOOL if self.op == "isfinite" else x
+        _require(self.dtype == result, f"{self.op} of {x} gives {result}, not {self.dtype}")
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """op in BINARY."""
+
+    op: str
+    x: Expr
+    y: Expr
+    dtype: np.dtype
+
+    def __post_init__(self) -> None:
+        x, y = self.x.dtype, self.y.dtype
+        _require(self.op in BINARY, f"no binary operator {self.op!r}; there are {', '.join(BINARY)}")
+        _require(x == y, f"{self.op}: expected two operands of one dtype, got {x} and {y}")
+        _require(x not in STORAGE_ONLY, f"{self.op} of {x}: cast it to float32 first")
+        if self.op in ("and", "or"):
+            _require(x == BOOL, f"{self.op}: expected bools, got {x}")
+        elif self.op not in ("eq", "ne"):
+            _require(x != BOOL, f"{self.op} of bools")
+        _require(self.op != "div" or _is_float(x), f"div: expected floats, got {x}; ints have floordiv")
+        result = BOOL if self.op in COMPARISONS else x
+        _require(self.dtype == result, f"{self.op} of {x} gives {result}, not {self.dtype}")
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """x where the condition holds, else y."""
+
+    cond: Expr
+    x: Expr
+    y: Expr
+    dtype: np.dtype
+
+    def __post_init__(self) -> None:
+        _require(self.cond.dtype == BOOL, f"select: expected a bool condition, got {self.cond.dtype}")
+        _require(self.x.dtype == self.y.dtype == self.dtype,
+                 f"select of {self.x.dtype} and {self.y.dtype} as {self.dtype}: expected one dtype")
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """x in another dtype, as numpy's astype: floats round to nearest even, to int they are cut off, to bool: != 0."""
+
+    x: Expr
+    dtype: np.dtype
+
+
+Expr = Const | Var | Load | Dim | Unary | Binary | Select | Cast
+
+
+# -------------------------------------------------------------------------------------------------- statements
+@dataclass(frozen=True, slots=True)
+class Seq:
+    """One after the other; the scope of what Let, Init and Alloc in it declare."""
+
+    stmts: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """The body for var = 0 .. extent - 1; var is an int64."""
+
+    var: str
+    extent: Expr
+    body: Stmt
+    kind: Literal["serial", "parallel", "vector"] = "serial"
+
+    def __post_init__(self) -> None:
+        _indices(f"extent of {self.var}", (self.extent,))
+        _require(self.kind in ("serial", "parallel", "vector"), f"no loop kind {self.kind!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """buffer[index] = value; the value has the buffer's dtype."""
+
+    buffer: str
+    index: tuple[Expr, ...]
+    value: Expr
+
+    def __post_init__(self) -> None:
+        _indices(f"index of {self.buffer}", self.index)
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """A name for a scalar, from here to the end of the enclosing Seq."""
+
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Init:
+    """A scalar accumulator of the value's dtype, from here to the end of the enclosing Seq."""
+
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulate:
+    """name = name op value, for a name that Init declares."""
+
+    name: str
+    op: Literal["add", "max", "min"]
+    value: Expr
+
+    def __post_init__(self) -> None:
+        _require(self.op in ("add", "max", "min"), f"no accumulation {self.op!r}")
+        _require(self.value.dtype not in STORAGE_ONLY, f"accumulation in {self.value.dtype}: cast it to float32 first")
+
+
+@dataclass(frozen=True, slots=True)
+class Alloc:
+    """A local array, from here to the end of the enclosing Seq; inside a loop, a new one in every iteration."""
+
+    buffer: str
+    shape: tuple[Expr, ...]
+    dtype: np.dtype
+
+    def __post_init__(self) -> None:
+        _indices(f"shape of {self.buffer}", self.shape)
+
+
+Stmt = Seq | For | Store | Let | Init | Accumulate | Alloc
+
+
+# --------------------------------------------------------------------------------------------------- functions
+@dataclass(frozen=True, slots=True)
+class Param:
+    """An array of the caller.  An output is written in full, and not read before it is."""
+
+    name: str
+    dtype: np.dtype
+    ndim: int
+    output: bool = False
+    view: tuple[tuple[int, ...], ...] | None = None
+
+    def __post_init__(self) -> None:
+        _require(self.view is None or len(self.view) == self.ndim,
+                 f"parameter {self.name}: a view of {len(self.view or ())} axes, {self.ndim} dimensions")
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A kernel: inputs first, then outputs."""
+
+    name: str
+    params: tuple[Param, ...]
+    body: Stmt
+    comment: tuple[str, ...] = ()
+
+    def param(self, name: str) -> Param:
+        """The parameter of that name; KeyError if there is none."""
+        for p in self.params:
+            if p.name == name:
+                return p
+        raise KeyError(f"{self.name} has no parameter {name!r}")
+
+
+def viewed(param: Param, array: Any) -> Any:
+    """The caller's array as the buffer that the function indexes: axes merged as `param.view` says.
+
+    >>> viewed(Param("x", np.dtype("f4"), 2, view=((0, 1), (2,))), np.zeros((2, 3, 5), "f4")).shape
+    (6, 5)
+    """
+    if param.view is None:
+        return array
+    return array.reshape([math.prod(array.shape[a] for a in axes) for axes in param.view])
