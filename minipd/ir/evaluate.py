@@ -1,6 +1,6 @@
 """Evaluating a program with any interpreter.
 
-`evaluate(program, run, inputs)` walks the operations of a global block once and gives each call of a row to
+`evaluate(program, run, read, write)` walks the operations of a program once and gives each call of a row to
 `run(row, payloads, attrs)`, the protocol that all interpreters below the tape share.  With kernels, this is the
 definition of what a program means; under the dist interpreter over metas it is completion, over a trace partition.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from minipd.ir.block import Block
 from minipd.ir.operation import Operation, user_error
 from minipd.ir.program import Program
 from minipd.ir.schema import is_attribute_only, op_attrs, result_values, tensor_operands
@@ -20,30 +21,46 @@ __all__ = ["evaluate"]
 
 #: operations that only bundle values; calls of rows look through them
 BUNDLES = ("builtin.combine", "builtin.split")
+#: operations that an interpreter has a meaning for only if it enters regions
+CONTROL = ("pd_op.if", "cf.stack_create", "cf.tuple_push", "cf.tuple_pop")
+
+Walk = Callable[[Block], list[Any]]
+Control = Callable[[Operation, dict[Value, Any], Walk], None]
 
 
 def evaluate(program: Program, run: Callable, read: Callable[[Operation], Any],
-             write: Callable[[Operation, Any], None]) -> dict[Value, Any]:
+             write: Callable[[Operation, Any], None], control: Control | None = None) -> dict[Value, Any]:
     """Give every operation of the global block a meaning; returns the payload of every value.
 
     read(op): the payload of an input (`pd_op.data`) or of program state (`builtin.parameter`).
     write(op, payload): takes what `builtin.set_parameter` or `builtin.shadow_output` is given.
-    Raises: NotImplementedError for operations with regions, and for others that are no call of a row.
+    control(op, env, walk): the meaning of control flow (CONTROL): it enters the results of `op` into `env`;
+    `walk(block)` evaluates a region's block and returns the payloads that it yields.
+    Raises: NotImplementedError for control flow without `control`, and for others that are no call of a row.
     """
     env: dict[Value, Any] = {}
-    for op in program.global_block():
-        name = op.name()
-        if name in BUNDLES or IrTrait.CONSTANT in op.info.traits and is_attribute_only(op):
-            continue
-        if name in ("pd_op.data", "builtin.parameter"):
-            env[op.result(0)] = read(op)
-        elif name in ("builtin.set_parameter", "builtin.shadow_output"):
-            write(op, env[op.operand_source(0)])
-        elif op.row is not None:
-            assign(env, result_values(op), run(op.row, [env[v] for v in tensor_operands(op)], op_attrs(op)))
-        else:
-            raise NotImplementedError(user_error(op, "expected a call of an operator: this interpreter does not enter "
-                                                     f"regions, so it has no meaning for {name}"))
+
+    def walk(block: Block) -> list[Any]:
+        for op in block:
+            name = op.name()
+            if name in BUNDLES or IrTrait.CONSTANT in op.info.traits and is_attribute_only(op):
+                continue
+            if name in ("pd_op.data", "builtin.parameter"):
+                env[op.result(0)] = read(op)
+            elif name in ("builtin.set_parameter", "builtin.shadow_output"):
+                write(op, env[op.operand_source(0)])
+            elif op.row is not None:
+                assign(env, result_values(op), run(op.row, [env[v] for v in tensor_operands(op)], op_attrs(op)))
+            elif name == "cf.yield":
+                return [env[v] for v in op.operands_source()]
+            elif control is not None and name in CONTROL:
+                control(op, env, walk)
+            else:
+                raise NotImplementedError(user_error(op, "expected a call of an operator: this interpreter does not "
+                                                         f"enter regions, so it has no meaning for {name}"))
+        return []
+
+    walk(program.global_block())
     return env
 
 
