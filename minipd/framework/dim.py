@@ -159,19 +159,22 @@ def substitute_all(tree: Any, bindings: Mapping[str, Size]) -> Any:
 def bind_shape(declared: tuple[Size, ...], actual: tuple[int, ...], bindings: dict[str, int], what: str) -> None:
     """Reads the values of symbols off a real shape into `bindings`; ValueError if the shape does not fit.
 
-    A lone symbol takes its size, or must agree with the one it has; a compound dimension is checked against the
-    symbols that are bound by then.
+    A lone symbol takes its size, or must agree with the one it has; so does the symbol of a linear dimension (a shard's
+    S0/2) that is not bound by then.  Any other dimension is checked against the symbols that are bound.
 
     >>> bindings = {}
-    >>> bind_shape((symbol("S0"), 2 * symbol("S0")), (3, 6), bindings, "input x")
+    >>> bind_shape((symbol("S0"), 2 * symbol("S0"), symbol("S1") / 2), (3, 6, 2), bindings, "input x")
     >>> bindings
-    {'S0': 3}
+    {'S0': 3, 'S1': 4}
     """
     if len(declared) != len(actual):
         raise ValueError(f"{what}: expected {len(declared)} dimensions {list(declared)}, got shape {list(actual)}")
     for dim, size in zip(declared, actual, strict=True):
         if type(dim) is DimExpr and dim.is_symbol:
             bindings.setdefault(str(dim), size)
+    for dim, size in zip(declared, actual, strict=True):
+        if type(dim) is DimExpr and (found := dim.solve(size)) is not None:
+            bindings.setdefault(*found)
     for axis, (dim, size) in enumerate(zip(declared, actual, strict=True)):
         value = dim.evaluate(bindings) if type(dim) is DimExpr else dim
         if value != size:

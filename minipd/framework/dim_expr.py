@@ -152,6 +152,19 @@ class DimExpr:
         """Whether this is a lone symbol, whose value can be read off a real shape."""
         return self.denominator == 1 and len(self.terms) == 1 and len(self.terms[0][0]) == 1 and self.terms[0][1] == 1
 
+    def solve(self, size: int) -> tuple[str, int] | None:
+        """(symbol, its value) if one symbol's value can be read off the size: `(a * symbol + b) / c`.  Else None.
+
+        >>> (symbol("S0") / 2).solve(3), (2 * symbol("S0") + 1).solve(4), (symbol("S0") * symbol("S1")).solve(6)
+        (('S0', 6), None, None)
+        """
+        linear = [(m, c) for m, c in self.terms if m]
+        if len(linear) != 1 or len(linear[0][0]) != 1:
+            return None
+        (name,), factor = linear[0]
+        value, rest = divmod(size * self.denominator - sum(c for m, c in self.terms if not m), factor)
+        return None if rest else (name, value)
+
     @property
     def hint(self) -> int:
         """A stand-in size, every symbol counted as `HINT`: for orderings and costs only."""
