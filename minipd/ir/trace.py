@@ -49,7 +49,7 @@ class Trace:
 
     captures: the names of inputs -> the outside payloads they are bound to.
     draws: the names of inputs that are keys of random draws -> the path of the layer that draws; every run of the
-    program draws them anew, in this order.
+    program draws them anew, in this order.  micros: the same names -> the micro-batch in which the draw was traced.
     """
 
     def __init__(self, program: Program, block: Block | None = None):
@@ -57,6 +57,7 @@ class Trace:
         self.build = Builder(program.global_block() if block is None else block)
         self.captures: dict[str, Any] = {}
         self.draws: dict[str, str] = {}
+        self.micros: dict[str, int] = {}
         self._captured: dict[int, Value] = {}       # id of a captured payload (kept alive by `captures`) -> its value
         self._entry: Operation | None = None        # inputs stand together at the start; the last one so far
         self._names = {op.attributes["name"].value for op in program.global_block() if op.name() == "pd_op.data"}
@@ -77,6 +78,7 @@ class Trace:
         """The key of a random draw: an input that every run draws anew."""
         name = self._new_name("key")
         self.draws[name], _ = rng.next_name()
+        self.micros[name] = rng.micro
         return self.input(name, KEY)
 
     def around(self, handler: Callable) -> Callable:

@@ -42,6 +42,17 @@ def traced(tensors: dict[str, Tensor], values: dict[str, Value]) -> Any:
             t.payload = before[name]
 
 
+@contextmanager
+def untouched_rng() -> Any:
+    """Tracing draws nothing: the generator is afterwards where it was."""
+    rng = current().rng
+    before = rng.get_state()
+    try:
+        yield
+    finally:
+        rng.set_state(before)
+
+
 def read_state(trace: Trace, tensors: dict[str, Tensor]) -> dict[str, Value]:
     """A `builtin.parameter` for each tensor, under its name, with its global shape."""
     return {name: trace.parameter(name, Meta(tuple(t.payload.shape), t.payload.dtype), isinstance(t, Parameter))
@@ -53,7 +64,7 @@ def loss_program(model: Any, batch_shape: tuple[int, int]) -> tuple[Program, Tra
     program = Program()
     trace = Trace(program)
     params = dict(model.named_parameters())
-    with using(ground=trace, middle=None, grad=False), program.constraints.collect():
+    with using(ground=trace, middle=None, grad=False), program.constraints.collect(), untouched_rng():
         values = read_state(trace, params)
         ids, labels = (Tensor(trace.input(name, Meta(batch_shape, INT64))) for name in ("ids", "labels"))
         n_tokens = Tensor(trace.input("n_tokens", Meta((), current().default_dtype)))
@@ -76,7 +87,7 @@ def train_program(model: Any, optimizer: Any, state: dict[str, Tensor], batch_sh
     program = Program()
     trace = Trace(program)
     rate, _ = optimizer.scalars()
-    with using(ground=trace, middle=None, grad=False), program.constraints.collect():
+    with using(ground=trace, middle=None, grad=False), program.constraints.collect(), untouched_rng():
         values = read_state(trace, state)
         loss, gradients = write_gradients(trace, model, values, batch_shape, n_micro)
         tensors = {**state, LEARNING_RATE: rate}

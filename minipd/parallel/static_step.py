@@ -13,11 +13,12 @@ import numpy as np
 
 from minipd.dist.completion import complete
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.partition import output_placements, partition
+from minipd.dist.partition import output_types, partition
 from minipd.dist.placements import Placement, Replicate
 from minipd.dist.sharding import local_window
 from minipd.dist.value import DistValue
 from minipd.executor import Executor
+from minipd.framework.dim import bind_shape, is_symbolic, substitute_all
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.ir.operation import Operation
@@ -60,43 +61,75 @@ class RankProgram:
     """A global program, ready to run as one rank.
 
     tensors: the program's state, distributed, by name.  split: the placements of inputs that are not replicated, by the
-    beginning of their name.
+    beginning of their name.  n_micro: of how many micro-batches the program is; None: it is run within one.
+    Tensors that the trace has captured are read as they are when the program runs.
     """
 
     def __init__(self, program: Program, trace: Trace, mesh: ProcessMesh, tensors: dict[str, Tensor],
-                 split: dict[str, Sequence[Placement]]):
+                 split: dict[str, Sequence[Placement]], n_micro: int | None = None):
         self.mesh, self.tensors, self.rank = mesh, tensors, current().rank
         self.split = {name: tuple(p) for name, p in split.items()}
         self.replicated = (Replicate(),) * mesh.ndim
         self.captures, self.draws = dict(trace.captures), dict(trace.draws)
+        self.micros, self.n_micro = dict(trace.micros), n_micro
         self.whole = complete(program, mesh, self._marks)
         self.local = partition(program, mesh, self.rank)
-        self.outputs = output_placements(program)
+        self.inputs = {op.attributes["name"].value: op.result(0).shape for op in program.global_block()
+                       if op.name() == "pd_op.data" and is_symbolic(op.result(0).shape)}
+        self.outputs = output_types(program)
         self.executor = Executor(self.local)
         self.scope = Shards(tensors)
 
     def _marks(self, op: Operation) -> tuple[Placement, ...]:
         if op.name() == "builtin.parameter":
-            payload = self.tensors[op.attributes["parameter_name"].value].payload
-            return payload.placements if isinstance(payload, DistValue) else self.replicated
-        return self._placements(op.attributes["name"].value)
+            return self._whole_parts(self.tensors[op.attributes["parameter_name"].value].payload)
+        name = op.attributes["name"].value
+        return self._whole_parts(self.captures[name]) if name in self.captures else self._placements(name)
+
+    def _whole_parts(self, payload: Any) -> tuple[Placement, ...]:
+        """How a tensor from outside is placed in the program: as it is, but for what is Partial."""
+        if not isinstance(payload, DistValue):
+            return self.replicated
+        return tuple(Replicate() if p.is_partial() else p for p in payload.held().placements)
 
     def _placements(self, name: str) -> tuple[Placement, ...]:
         return next((p for start, p in self.split.items() if name.startswith(start)), self.replicated)
 
     def __call__(self, feed: dict[str, np.ndarray]) -> dict[str, DistValue]:
-        """Run once.  feed: the global inputs, of which this rank uses its part.  Returns the outputs, in parts."""
-        keys = {name: current().rng.next_key(path) for name, path in self.draws.items()}
-        found = self.executor.run({n: self._part(n, a) for n, a in {**feed, **keys, **self.captures}.items()},
-                                  self.scope)
-        return {n: DistValue(a, (), a.dtype, self.mesh, self.outputs[n]) for n, a in found.items()}
+        """Run once.  feed: the global inputs, of which this rank uses its part.  Returns the outputs, in parts.
 
-    def _part(self, name: str, array: np.ndarray) -> np.ndarray:
-        placements = self._placements(name)
+        Raises: ValueError for sizes of symbolic dimensions for which the program was not made (which do not split
+        evenly, for instance).
+        """
+        bindings: dict[str, int] = {}
+        for name, shape in self.inputs.items():
+            bind_shape(shape, feed[name].shape, bindings, f"input {name!r}")
+        self.whole.constraints.check(bindings)
+        parts = {name: self._part(array, self._placements(name)) for name, array in feed.items()}
+        found = self.executor.run({**parts, **self._keys(), **self._captured()}, self.scope)
+        return {n: DistValue(a, substitute_all(self.outputs[n].shape, bindings), a.dtype, self.mesh,
+                             self.outputs[n].placements) for n, a in found.items()}
+
+    def _part(self, array: np.ndarray, placements: tuple[Placement, ...]) -> np.ndarray:
         if placements is self.replicated:
             return array
         shape, at = local_window(array.shape, self.mesh, placements, self.rank)
         return array[tuple(slice(o, o + n) for o, n in zip(at, shape, strict=True))]
+
+    def _keys(self) -> dict[str, np.ndarray]:
+        """The keys of this run's random draws: those that eager execution would draw."""
+        rng = current().rng
+        if self.n_micro is None:
+            return {name: rng.next_key(path) for name, path in self.draws.items()}
+        keys: dict[str, np.ndarray] = {}
+        for m in range(self.n_micro):
+            rng.set_micro(m)
+            keys |= {name: rng.next_key(path) for name, path in self.draws.items() if self.micros[name] == m}
+        return keys
+
+    def _captured(self) -> dict[str, np.ndarray]:
+        return {name: x.moved(self._whole_parts(x), current().run, self.rank).local if isinstance(x, DistValue) else x
+                for name, x in self.captures.items()}
 
 
 class StaticStep(Step):
@@ -107,12 +140,13 @@ class StaticStep(Step):
         super().__init__(model, optimizer, mesh, placements, n_micro)
         split = {"ids": placements, "labels": placements}
         program, trace = train_program(model, optimizer, self.state(), batch_shape, n_micro)
-        self.train = RankProgram(program, trace, mesh, self.state(), split)
+        self.train = RankProgram(program, trace, mesh, self.state(), split, n_micro)
         program, trace = loss_program(model, batch_shape)
         self.loss = RankProgram(program, trace, mesh, dict(model.named_parameters()), split)
 
     def __call__(self, ids: np.ndarray, labels: np.ndarray) -> DistValue:
         """Train on one global batch, int [batch, seq], which every rank passes.  Returns the loss, in parts."""
+        self.enter()
         feed = {"n_tokens": self.count(labels), LEARNING_RATE: self.optimizer.scalars()[0].payload}
         for m, (i, y) in enumerate(self.parts(ids, labels)):
             feed[f"ids_{m}"], feed[f"labels_{m}"] = i, y

@@ -41,6 +41,7 @@ class Step:
                  n_micro: int = 1):
         self.model, self.optimizer, self.mesh, self.n_micro = model, optimizer, mesh, n_micro
         self.placements = tuple(placements)
+        self.entered: int | None = None
         optimizer.prepare()
 
     def __call__(self, ids: np.ndarray, labels: np.ndarray) -> DistValue:
@@ -50,6 +51,13 @@ class Step:
     def evaluate(self, ids: np.ndarray, labels: np.ndarray) -> DistValue:
         """The loss of one global batch, in parts."""
         raise NotImplementedError(f"{type(self).__name__} defines no evaluate")
+
+    def enter(self) -> None:
+        """Random draws are named after the training step: enter the next one, unless the caller has."""
+        rng = current().rng
+        if rng.step == self.entered:
+            rng.set_step(rng.step + 1)
+        self.entered = rng.step
 
     def programs(self) -> dict[str, str]:
         """File name -> text of the programs that run."""
@@ -77,9 +85,9 @@ class Step:
     def share(self, loss: DistValue) -> float:
         """This rank's part of a loss: the parts of all ranks of the mesh add up to it."""
         at = self.mesh.coordinate(current().rank)
-        if any(isinstance(p, Replicate) and at[axis] for axis, p in enumerate(loss.placements)):
+        if any(isinstance(p, Replicate) and at[axis] for axis, p in enumerate(loss.held().placements)):
             return 0.0                                  # another rank holds the same and speaks for both
-        return float(loss.local if loss.resolved is None else loss.resolved.local)
+        return float(loss.held().local)
 
 
 class EagerStep(Step):
@@ -87,6 +95,7 @@ class EagerStep(Step):
 
     def __call__(self, ids: np.ndarray, labels: np.ndarray) -> DistValue:
         """Train on one global batch, int [batch, seq].  Returns the loss, in parts."""
+        self.enter()
         total = None
         n_tokens = Tensor(self.count(labels))
         for m, (i, y) in enumerate(self.parts(ids, labels)):
