@@ -57,13 +57,18 @@ class Pass:
         """Whether a gradient of `slot` is of use, where only some nodes are visited."""
         return slot[0] in self.within and slot not in self.blocked                              # type: ignore[operator]
 
-    def run(self) -> None:
-        """Until nothing is pending.  All users of a node are newer than it, so when it is the newest node left, its
-        gradient is complete."""
+    def run(self, ys: list[Tensor], gradients: list[Tensor | None], who: str) -> None:
+        """From the roots `ys`, with their gradients (None: ones), until nothing is pending.
+
+        All users of a node are newer than it, so when it is the newest node left, its gradient is complete.
+        """
         context = current()
         recording = context.grad_enabled
         context.set_grad_enabled(self.create_graph)
         try:
+            for y, g in [(y, _root_gradient(y, g, who)) for y, g in zip(ys, gradients, strict=True)]:
+                self.lent.add(id(g.payload))
+                self.give(node_of(y), y.index, g)
             while self.heap:
                 node = heapq.heappop(self.heap)[1]
                 self.visit(node, self.pending.pop(node))
@@ -179,9 +184,6 @@ def match(g: Tensor, like: Any) -> Tensor:
 
 
 def _root_gradient(y: Tensor, g: Tensor | None, who: str) -> Tensor:
-    if y.stop_gradient:
-        raise RuntimeError(f"{who}: tensor {y.name} {describe(y.payload)} has stop_gradient=True: nothing that made it "
-                           "wants a gradient; set stop_gradient=False on the inputs before computing it")
     if g is None:
         return full_like(Tensor(y.payload), 1.0)
     if not isinstance(g, Tensor):
@@ -196,14 +198,15 @@ def _as_list(x: Any) -> list:
     return list(x) if isinstance(x, (list, tuple)) else [x]
 
 
-def _start(run: Pass, who: str, ys: list, gradients: Any) -> None:
-    """Give the roots their gradients."""
-    given = _as_list(gradients) if gradients is not None else [None] * len(ys)
-    if len(given) != len(ys):
-        raise ValueError(f"{who}: expected {len(ys)} gradients, one per output (None for ones), got {len(given)}")
-    for y, g in [(y, _root_gradient(y, g, who)) for y, g in zip(ys, given, strict=True)]:
-        run.lent.add(id(g.payload))
-        run.give(node_of(y), y.index, g)
+def _gradients_of(ys: list, given: Any, who: str) -> list:
+    for y in ys:
+        if y.stop_gradient:
+            raise RuntimeError(f"{who}: tensor {y.name} {describe(y.payload)} has stop_gradient=True: nothing that made "
+                               "it wants a gradient; set stop_gradient=False on the inputs before computing it")
+    gs = _as_list(given) if given is not None else [None] * len(ys)
+    if len(gs) != len(ys):
+        raise ValueError(f"{who}: expected {len(ys)} gradients, one per output (None for ones), got {len(gs)}")
+    return gs
 
 
 def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool = False) -> None:
@@ -220,9 +223,8 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool = False)
     >>> x.grad.tolist()
     [2.0, 4.0]
     """
-    run = Pass(retain_graph, create_graph=False)
-    _start(run, "backward", _as_list(tensors), grad_tensors)
-    run.run()
+    ys = _as_list(tensors)
+    Pass(retain_graph, create_graph=False).run(ys, _gradients_of(ys, grad_tensors, "backward"), "backward")
 
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
@@ -245,6 +247,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     if not only_inputs:
         raise ValueError("grad: only_inputs=False is not supported (nor in Paddle); use backward() to fill .grad")
     ys, xs = _as_list(outputs), _as_list(inputs)
+    gs = _gradients_of(ys, grad_outputs, "grad")
     for x in xs:
         if x.stop_gradient and x.node is None:
             raise RuntimeError(f"grad: input {x.name} has stop_gradient=True; set it to False before computing")
@@ -252,9 +255,8 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     blocked = frozenset((node_of(v), v.index) for v in _as_list([] if no_grad_vars is None else no_grad_vars))
     within = between([node_of(y) for y in ys], {node for node, _ in wanted}, blocked)
     run = Pass(create_graph if retain_graph is None else retain_graph, create_graph, frozenset(wanted), within, blocked)
-    _start(run, "grad", ys, grad_outputs)
     if all(node in within for node, _ in wanted) or allow_unused:       # else nothing is freed in vain
-        run.run()
+        run.run(ys, gs, "grad")
     for x, slot in zip(xs, wanted, strict=True):
         if slot not in run.found and not allow_unused:
             raise ValueError(f"grad: the outputs do not depend on input {x.name} {describe(x.payload)}; pass "

@@ -15,6 +15,7 @@ Everything that Paddle keeps process-global lives here, one object per rank, so 
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -56,6 +57,13 @@ class RankContext:
         self.lazy_init = False
         self.static_program: Any = None
         self.compose()
+
+    def branch(self) -> RankContext:
+        """The same rank in another thread: shared state, but eager, with a stack and a grad mode of its own."""
+        other = copy.copy(self)
+        other.ground, other.middle, other.amp, other.events, other.grad_enabled = Kernels(), None, None, None, True
+        other.compose()
+        return other
 
     def compose(self) -> None:
         """Build `run` (payloads) and `handler` (handles) out of the layers that are on.

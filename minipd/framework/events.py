@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from minipd.framework.context import using
+from minipd.framework.rank import current
 
 __all__: list[str] = []
 
@@ -20,13 +21,15 @@ class Event(NamedTuple):
 
 
 class Recorder:
-    """Collects an Event for every operator that the layers below run."""
+    """Collects an Event for every operator that the layers below run.  `outer` is a recorder that goes on meanwhile."""
 
-    def __init__(self) -> None:
+    def __init__(self, outer: Recorder | None = None) -> None:
         self.events: list[Event] = []
+        self.outer = outer
 
     def over(self, run: Callable) -> Callable:
         """The interpreter function `run`, timed."""
+        run = run if self.outer is None else self.outer.over(run)
         clock, append = time.perf_counter, self.events.append
 
         def timed(row: Any, payloads: Any, attrs: dict) -> Any:
@@ -48,7 +51,7 @@ class record:
     """
 
     def __enter__(self) -> list[Event]:
-        recorder = Recorder()
+        recorder = Recorder(current().events)
         self.layers = using(events=recorder)
         self.layers.__enter__()
         return recorder.events

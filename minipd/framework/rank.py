@@ -1,7 +1,8 @@
 """Which rank is running: the one door to its context.
 
 The context object itself is `context.RankContext`; this module only holds the ContextVar, so that everything may import
-it.  Each simulated rank (a greenlet) and each thread that enters a context has its own; other threads share the root.
+it.  Each simulated rank (a greenlet) has its own.  A thread that enters none gets a branch of the root: the same rank,
+random numbers and names, but layers and a grad mode of its own, so that `no_grad` in one thread is not felt in another.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ def current() -> Any:
     try:
         return _get()
     except LookupError:                 # a thread that has entered no context
-        _current.set(_root[0])
-        return _root[0]
+        _current.set(_root[0].branch())
+        return _get()
 
 
 def enter(context: Any) -> Token:
