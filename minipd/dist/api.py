@@ -15,6 +15,7 @@ from minipd.dist.rows import Reshard
 from minipd.dist.sharding import check_local_shape, local_window
 from minipd.dist.value import DistValue
 from minipd.framework import dtype as dtypes
+from minipd.framework.context import Kernels
 from minipd.framework.meta import Meta, describe
 from minipd.framework.rank import current
 from minipd.framework.tensor import Parameter, Tensor
@@ -125,8 +126,11 @@ def dtensor_from_local(local: Any, mesh: ProcessMesh, placements: Sequence[Place
     if not isinstance(t.payload, np.ndarray):
         raise TypeError(f"dtensor_from_local: expected what this rank has, as an ordinary tensor, got {t.payload!r}")
     placements = check_placements(placements, mesh, t.ndim, "dtensor_from_local")
-    whole = _global_shape(t.payload.shape, mesh, placements, rank) if shape is None else tuple(shape)
-    check_local_shape(t.payload.shape, whole, mesh, placements, rank, "dtensor_from_local")
+    if shape is None:
+        whole = _global_shape(t.payload.shape, mesh, placements, rank)
+    else:
+        whole = tuple(shape)
+        check_local_shape(t.payload.shape, whole, mesh, placements, rank, "dtensor_from_local")
     enable()
     out = Tensor(DistValue(t.payload.copy(), whole, t.payload.dtype, mesh, placements))
     out.stop_gradient = t.stop_gradient
@@ -147,6 +151,8 @@ def _global_shape(local: tuple, mesh: ProcessMesh, placements: tuple[Placement, 
     for dim, axes in split.items():
         others = [i for i in range(mesh.ndim) if i not in axes]
         whole[dim] = sum(s[dim] for r, s in shapes.items() if all(mesh.coordinate(r)[i] == at[i] for i in others))
+    for r, s in shapes.items():                         # so that all ranks raise if one must
+        check_local_shape(s, whole, mesh, placements, r, "dtensor_from_local")
     return tuple(whole)
 
 
@@ -158,10 +164,10 @@ def dtensor_to_local(dist_tensor: Tensor, mesh: ProcessMesh | None = None,
     """
     value = _distributed(dist_tensor, "dtensor_to_local")
     if placements is not None:
-        value = reshard(dist_tensor, value.mesh if mesh is None else mesh, placements).payload
-    local = value.held().local
-    if not isinstance(local, np.ndarray):
-        return local.materialize("dtensor_to_local")        # raises: there are no values yet
+        value = reshard(Tensor(value), value.mesh if mesh is None else mesh, placements).payload
+    if not isinstance(value.held().local, np.ndarray):
+        return value.held().local.materialize("dtensor_to_local")       # raises: there are no values yet
+    local = value.moved(value.placements, Kernels().run, current().rank).local
     local = local.view()
     local.flags.writeable = False           # the memory is the distributed tensor's: a write would go unnoticed there
     return Tensor(local)
@@ -211,7 +217,12 @@ def shard_layer(layer: Any, process_mesh: ProcessMesh, shard_fn: Callable | None
             if not isinstance(b.payload, DistValue):
                 b.payload, b.storage = shard_tensor(b, process_mesh, replicated).payload, None
     if input_fn is not None:
-        layer.register_forward_pre_hook(lambda _, inputs: input_fn(inputs, process_mesh))
+        layer.register_forward_pre_hook(lambda _, inputs: _arguments(input_fn(inputs, process_mesh)))
     if output_fn is not None:
         layer.register_forward_post_hook(lambda _, inputs, outputs: output_fn(outputs, process_mesh))
     return layer
+
+
+def _arguments(given: Any) -> Any:
+    """A list of inputs as a pre-hook returns several."""
+    return tuple(given) if isinstance(given, list) else given

@@ -65,7 +65,9 @@ class DistValue:
         local = self.held().local
         if not isinstance(local, np.ndarray):
             return local.materialize(asked)
-        return self.moved((Replicate(),) * self.mesh.ndim, Kernels().run, current().rank).local
+        run, rank = Kernels().run, current().rank
+        resolved = self.moved(tuple(Replicate() if p.is_partial() else p for p in self.placements), run, rank)
+        return resolved.moved((Replicate(),) * self.mesh.ndim, run, rank).local     # the whole is nothing to keep
 
     def __repr__(self) -> str:
         return sharding_text(self.shape, self.dtype, self.mesh, self.placements)

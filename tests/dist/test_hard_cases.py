@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.dist.ranks import on_mesh
 
 import minipd as paddle
 from minipd.dist.api import dtensor_from_local, reshard, shard_tensor
 from minipd.dist.placements import Partial, Replicate, Shard
 from minipd.framework.rank import current
 from minipd.nn import functional as F
+from tests.dist.ranks import on_mesh
 
 R, P = Replicate(), Partial()
 
