@@ -201,8 +201,8 @@ def _as_list(x: Any) -> list:
 def _gradients_of(ys: list, given: Any, who: str) -> list:
     for y in ys:
         if y.stop_gradient:
-            raise RuntimeError(f"{who}: tensor {y.name} {describe(y.payload)} has stop_gradient=True: nothing that made "
-                               "it wants a gradient; set stop_gradient=False on the inputs before computing it")
+            raise RuntimeError(f"{who}: tensor {y.name} {describe(y.payload)} has stop_gradient=True: nothing that "
+                               "made it wants a gradient; set stop_gradient=False on the inputs before computing it")
     gs = _as_list(given) if given is not None else [None] * len(ys)
     if len(gs) != len(ys):
         raise ValueError(f"{who}: expected {len(ys)} gradients, one per output (None for ones), got {len(gs)}")

@@ -137,22 +137,36 @@ class Tensor:
 
     def item(self, *args: int) -> Any:
         """The single element as a Python number (or the element at the given index)."""
-        return self.values("item()").item(*args)
+        return self.values("item()").item(*args) if args else self._one("item()")
+
+    def _one(self, asked: str) -> Any:
+        """The only element; `asked` names what wants it."""
+        values = self.values(asked)
+        if values.size != 1:
+            raise ValueError(f"{asked}: expected a tensor of one element, got {describe(self.payload)}; reduce it first "
+                             "(sum, max, ...), or take one element by its index")
+        return values.item()
 
     def tolist(self) -> Any:
         return self.values("tolist()").tolist()
 
     def __bool__(self) -> bool:
-        return bool(self.values("bool()"))
+        return bool(self._one("bool()"))
 
     def __int__(self) -> int:
-        return int(self.values("int()"))
+        return int(self._one("int()"))
 
     def __index__(self) -> int:
-        return self.values("index()").__index__()
+        index = self._one("index()")
+        if type(index) is not int:
+            raise TypeError(f"index(): expected an int tensor, got {describe(self.payload)}")
+        return index
 
     def __float__(self) -> float:
-        return float(self.values("float()"))
+        return float(self._one("float()"))
+
+    def __format__(self, spec: str) -> str:
+        return format(self._one("format()"), spec) if spec else str(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """For `numpy.asarray`: without a copy where possible, and then read-only, for a write through it would go

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -205,7 +206,7 @@ def clone(x: Tensor, name: str | None = None) -> Tensor:
 def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True) -> Tensor:
     """A tensor with a copy of `data`: a number, nested lists, a numpy array, or a Tensor.
 
-    Python floats become the default dtype, ints int64; numpy arrays keep their dtype.
+    Floats and ints in lists become the default dtype and int64; arrays, and tensors in lists, keep their dtype.
     Raises: TypeError for data without a minipd dtype (strings, objects, complex), ValueError for ragged lists.
 
     >>> to_tensor([[1.0, 2.0]], stop_gradient=False)
@@ -218,26 +219,34 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
             out = cast(out, dtype)
         out.stop_gradient = stop_gradient
         return out
-    own_dtype = isinstance(data, (np.ndarray, np.generic))
-    if not own_dtype and isinstance(data, (list, tuple)):
-        data = _unwrap(data)
+    inside: list[np.dtype] = []             # of the tensors in the list
     try:
-        array = np.array(data)
+        array = np.array(_unwrap(data, inside))
     except ValueError as e:
         raise ValueError(f"to_tensor: expected a rectangular nested list, got ragged rows ({e})") from None
-    if dtype is not None:
-        array = array.astype(dtypes.to_np(dtype), copy=False)
-    elif not own_dtype and array.dtype == np.float64:
-        array = array.astype(dtypes.get_default_dtype_np())
-    dtypes.of(array.dtype)                  # a dtype that minipd has
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    t = Tensor(array)
+    if dtype is not None:
+        wanted = dtypes.to_np(dtype)
+    elif inside:
+        wanted = functools.reduce(dtypes.promote, inside)
+        if array.dtype.kind == "f" and wanted not in dtypes.FLOATS:
+            wanted = dtypes.get_default_dtype_np()
+    elif isinstance(data, (np.ndarray, np.generic)) or array.dtype.kind not in "fiu":
+        wanted = array.dtype
+    else:
+        wanted = dtypes.get_default_dtype_np() if array.dtype.kind == "f" else dtypes.int64.np
+    dtypes.of(array.dtype)                  # a dtype that minipd has
+    t = Tensor(array.astype(wanted, copy=False))
     t.stop_gradient = stop_gradient
     return t
 
 
-def _unwrap(data: Any) -> Any:
+def _unwrap(data: Any, inside: list[np.dtype]) -> Any:
+    """Nested lists with arrays in place of tensors, whose dtypes are added to `inside`."""
     if isinstance(data, (list, tuple)):
-        return [_unwrap(d) for d in data]
-    return data.values("to_tensor()") if isinstance(data, Tensor) else data
+        return [_unwrap(d, inside) for d in data]
+    if isinstance(data, Tensor):
+        inside.append(data.payload.dtype)
+        return data.values("to_tensor()")
+    return data

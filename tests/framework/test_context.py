@@ -162,6 +162,6 @@ def test_metas_instead_of_values():
 
 def test_a_collective_without_a_communicator():
     from minipd.framework.row import ROWS
-    with pytest.raises(RuntimeError, match=r"all_reduce: this rank has no communicator; start ranks with `minipd launch "
-                                           r"-n N script.py`, or simulate them"):
+    with pytest.raises(RuntimeError, match=r"all_reduce: this rank has no communicator; start ranks with `minipd "
+                                           r"launch -n N script.py`, or simulate them"):
         ROWS["all_reduce"](paddle.ones([2]), group=(0, 1), op="sum")

@@ -30,8 +30,8 @@ ALLOWED = {
     "dist/reshard/plan.py": {"plan": ANSWERS},
 }
 
-MUTATING = {"add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem", "popleft", "remove",
-            "reset", "reverse", "set", "setdefault", "sort", "update"}
+MUTATING = {"add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem", "popleft",
+            "remove", "reset", "reverse", "set", "setdefault", "sort", "update"}
 STATEFUL = {"ContextVar", "Counter", "Lock", "RLock", "WeakKeyDictionary", "WeakSet", "WeakValueDictionary", "count",
             "cycle", "defaultdict", "deque", "local"}
 
