@@ -143,8 +143,8 @@ class Tensor:
         """The only element; `asked` names what wants it."""
         values = self.values(asked)
         if values.size != 1:
-            raise ValueError(f"{asked}: expected a tensor of one element, got {describe(self.payload)}; reduce it first "
-                             "(sum, max, ...), or take one element by its index")
+            raise ValueError(f"{asked}: expected a tensor of one element, got {describe(self.payload)}; reduce it "
+                             "first (sum, max, ...), or take one element by its index")
         return values.item()
 
     def tolist(self) -> Any:
