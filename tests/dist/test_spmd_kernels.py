@@ -40,6 +40,8 @@ def calls(rng):
         ("expand_as", (floats(rng, 1, 6), floats(rng, 5, 6)), {}, (1,)),
         ("reduce_as", (floats(rng, 5, 6), floats(rng, 1, 6)), {}, (1,)),
         ("full_like", (floats(rng, 5, 6),), {"value": 3.0}, (0,)),
+        ("rms_norm", (floats(rng, 5, 6), floats(rng, 6)), {"epsilon": 1e-3}, ()),
+        ("fused_rotary_position_embedding", (floats(rng, 3, 5, 4), floats(rng, 5, 2), floats(rng, 5, 2)), {}, ()),
     ]
 
 

@@ -26,6 +26,7 @@ from minipd.dist.spmd import (  # noqa: F401  (their rules enter the table when 
     linalg,
     loss,
     manipulation,
+    norm,
     optimizer,
     reduction,
     reshape,

@@ -1,0 +1,31 @@
+"""Rules of normalisation and rotary embedding: rows go where they like, what is reduced or paired within a row stays.
+
+A normalised dimension that is split decomposes: the mean of squares is then one small all-reduce.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minipd.dist.spmd.notation import Notation, broadcast, letters, replace
+from minipd.dist.spmd.table import spmd
+
+__all__: list[str] = []
+
+
+@spmd("rms_norm")
+def rms_norm(x: Any, scale: Any, *, epsilon: float = 1e-5) -> Notation:
+    word = letters(len(x.shape))
+    inner = word[len(word) - len(scale.shape):]
+    return Notation((word, inner), (word,), decompose=inner)
+
+
+@spmd("fused_rotary_position_embedding")
+def fused_rotary_position_embedding(x: Any, cos: Any, sin: Any) -> Notation:
+    """Halves of a head are paired, so the last dimension is whole; cos and sin have one of their own."""
+    half = (*x.shape[:-1], x.shape[-1] / 2)
+    words, _ = broadcast(cos.shape, sin.shape, half)
+    last = len(half) - 1
+    angles = [word[:-1] + word[-1:].replace(letters(len(half))[last], "w") for word in words[:2]]
+    word = replace(letters(len(half)), last, "z")
+    return Notation((word, *angles), (word,), whole="zw")

@@ -1,0 +1,72 @@
+"""Normalisation as one operator: what the rules of `minipd.passes` make of the composed form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minipd.framework import dtype as dtypes
+from minipd.framework.meta import Meta, describe
+from minipd.framework.row import op
+from minipd.framework.tensor import Tensor
+from minipd.ops.broadcast import reduce_to
+from minipd.ops.cast import cast
+from minipd.ops.elementary import rsqrt
+from minipd.ops.math import square
+from minipd.ops.reduce import Mean
+from minipd.ops.shapes import require_floating, shapes_agree
+
+__all__: list[str] = []
+
+
+@op("rms_norm")
+class RmsNorm:
+    """x / sqrt(mean(x^2) + epsilon) * scale over the last dimensions, those of `scale`.   (Zhang, Sennrich 2019)
+
+    x [..., *n], scale [*n] -> [..., *n].  Low precision is computed in float32 and rounded once.
+
+    Paddle's operator names the dimensions in an attribute `normalized_shape` (read off `scale` here, so that it holds
+    for shards and symbols) and returns the inverse deviations too; the gradient here reckons them again, which costs
+    one pass over x that it makes anyhow, and keeps nothing.
+    """
+
+    def infer_meta(x, scale, *, epsilon=1e-5):
+        require_floating("rms_norm", x)
+        n = len(scale.shape)
+        if n == 0 or scale.dtype != x.dtype or not shapes_agree(x.shape[-n:], scale.shape, "rms_norm"):
+            raise ValueError("rms_norm: expected a scale of x's dtype with the sizes of x's last dimensions, got "
+                             f"{describe(scale)} for x {describe(x)}")
+        return Meta(x.shape, x.dtype)
+
+    def kernel(xp, x, scale, *, epsilon=1e-5):
+        out = xp.empty(x.shape, x.dtype)
+        _normalize(xp, out, x, scale, epsilon)
+        return out
+
+    def kernel_out(xp, out, x, scale, *, epsilon=1e-5):
+        _normalize(xp, out, x, scale, epsilon)
+
+    def vjp(g, x, scale, epsilon):      # with r = (mean(x^2) + epsilon)^(-1/2), n = x r, h = g scale:
+        axis = tuple(range(x.ndim - scale.ndim, x.ndim))
+        g, wide, s = _wide(g), _wide(x), _wide(scale)
+        r = rsqrt(Mean(square(wide), axis=axis, keepdim=True) + epsilon)
+        n, h = wide * r, g * s
+        dx = r * (h - n * Mean(h * n, axis=axis, keepdim=True))         # d/dx = r (h - n mean(h n))
+        return cast(dx, x.dtype), cast(reduce_to(g * n, s), x.dtype)    # d/dscale = g n, summed over the rows
+
+
+def _normalize(xp: Any, out: Any, x: Any, scale: Any, epsilon: float) -> None:
+    """The squares are summed without being stored; the result is written in one pass, and scaled in place."""
+    if not x.size:
+        return
+    rows = x.reshape(-1, scale.size)
+    r = xp.einsum("ri,ri->r", rows, rows)
+    r /= x.dtype.type(scale.size)
+    r += x.dtype.type(epsilon)
+    xp.sqrt(r, out=r)
+    xp.reciprocal(r, out=r)
+    xp.multiply(x, r.reshape(x.shape[:x.ndim - scale.ndim] + (1,) * scale.ndim), out=out)
+    out *= scale
+
+
+def _wide(x: Tensor) -> Tensor:
+    return cast(x, dtypes.float32) if x.payload.dtype in dtypes.LOW_PRECISION else x
