@@ -1,5 +1,11 @@
-"""Big operators as compositions of smaller ones: one rule for eager and static, entered as the column `decompose`."""
+"""Big operators as compositions of smaller ones: one rule for eager, distributed and compiled.
 
-from minipd.decomposition import rules
+    table            the column `decompose`, and the decorator that fills it
+    activation, lookup, normalizing, optimizer, shapes      the rules
+    decompose_pass   programs: an operation replaced by its rule
+"""
 
-__all__ = ["rules"]
+from minipd.decomposition import activation, lookup, normalizing, optimizer, shapes
+from minipd.decomposition.decompose_pass import DecomposePass, decompose
+
+__all__ = ["DecomposePass", "activation", "decompose", "lookup", "normalizing", "optimizer", "shapes"]

@@ -1,0 +1,36 @@
+"""Rules of the activations."""
+
+from __future__ import annotations
+
+from minipd.decomposition.table import decompose_rule
+from minipd.framework import dtype as dtypes
+from minipd.framework.tensor import Tensor
+from minipd.ops.activation import sigmoid as sigmoid_of
+from minipd.ops.elementary import exp
+from minipd.ops.math import maximum
+
+__all__: list[str] = []
+
+
+@decompose_rule("relu")
+def relu(x: Tensor) -> Tensor:
+    """max(x, 0), which is NaN where x is."""
+    return maximum(x, 0.0 if x.payload.dtype in dtypes.FLOATS else 0)
+
+
+@decompose_rule("sigmoid")
+def sigmoid(x: Tensor) -> Tensor:
+    """1 / (1 + e^-x): far left of 0, e^-x is inf and the result 0."""
+    return 1.0 / (exp(-x) + 1.0)
+
+
+@decompose_rule("silu")
+def silu(x: Tensor) -> Tensor:
+    """x sigmoid(x)."""
+    return x * sigmoid_of(x)
+
+
+@decompose_rule("swiglu")
+def swiglu(x: Tensor, y: Tensor) -> Tensor:
+    """x sigmoid(x) y."""
+    return x * sigmoid_of(x) * y

@@ -1,0 +1,143 @@
+"""Decomposing programs: an operation is replaced by its row's rule, traced in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from minipd.decomposition.table import COLUMN
+from minipd.framework.context import using
+from minipd.framework.tensor import Tensor
+from minipd.ir.attributes import StrAttribute
+from minipd.ir.operation import Operation, user_error
+from minipd.ir.program import Program
+from minipd.ir.schema import constant_of, mutable_operands, op_attrs, result_values, tensor_operands
+from minipd.ir.trace import Trace
+from minipd.ir.traits import IrTrait
+from minipd.ir.value import Value
+
+__all__ = ["DecomposePass", "decompose"]
+
+#: what an operation of a decomposition says of the one it comes from (Paddle's attribute)
+ORIGIN = "comp_op_name"
+#: facts about an operation that are as true of the parts it decomposes into
+INHERITED = ("chunk_id", "op_callstack", "op_role", "struct_name")
+
+
+class DecomposePass:
+    """Replaces operations that have a rule, and those that rules write, as long as `select` says so.
+
+    select(op): whether to decompose this operation; by default every one that has a rule.
+    replaced: after a run, for each result of an operation that is gone, the value that stands for it now.
+    """
+
+    name = "decompose"
+
+    def __init__(self, select: Callable[[Operation], bool] = lambda op: True):
+        self.select = select
+        self.replaced: dict[Value, Value] = {}
+
+    def run(self, program: Program) -> int:
+        """Decompose in every region; returns how many operations have been replaced.
+
+        Raises: ValueError if rules lead from an operator back to itself.
+        """
+        self.replaced = {}
+        trace, done = Trace(program), 0
+        #: operation -> the rows whose rules it comes from
+        chains: dict[Operation, tuple[str, ...]] = {}
+        pending = list(reversed(list(program.walk())))
+        while pending:
+            op = pending.pop()
+            if not (_has_rule(op) and self.select(op)):
+                continue
+            assert op.row is not None
+            chain = chains.pop(op, ())
+            if op.row.name in chain:
+                raise ValueError(user_error(op, "expected rules that come to an end, got the decompositions of "
+                                                + " -> ".join((*chain, op.row.name))))
+            written = self._replace(program, trace, op)
+            chains.update(dict.fromkeys(written, (*chain, op.row.name)))
+            pending += reversed(written)
+            done += 1
+        return done
+
+    def _replace(self, program: Program, trace: Trace, op: Operation) -> list[Operation]:
+        """Write the rule before `op`, and take `op` out; returns what has been written."""
+        row, before = op.row, op.prev
+        assert row is not None
+        trace.build.set_insertion_point(op)
+        with using(ground=_InPlace(trace), middle=None, grad=False), program.constraints.collect():
+            out = row.columns[COLUMN](*map(Tensor, tensor_operands(op)), **op_attrs(op))
+            new = [trace.value(o.payload) for o in (out if row.multi else (out,))]
+        written = []
+        found = op.prev
+        while found is not before:
+            assert found is not None
+            written.append(found)
+            found = found.prev
+        origin = op.attributes.get(ORIGIN, StrAttribute(op.name()))
+        facts = {name: op.attributes[name] for name in INHERITED if name in op.attributes}
+        for part in written:
+            part.attributes.update(facts, **{ORIGIN: origin})
+        for old, value in zip(result_values(op), new, strict=True):
+            old.replace_all_uses_with(value)
+            self.replaced[old] = value
+        sources = op.operands_source()
+        op.erase()
+        _erase_unused(sources)
+        return written[::-1]
+
+
+def _erase_unused(values: list[Value]) -> None:
+    """Constants and bundles that only the operation at hand has read."""
+    for value in dict.fromkeys(values):
+        op = value.get_defining_op()
+        if op is not None and value.use_empty() and (
+                IrTrait.CONSTANT in op.info.traits or op.name() == "builtin.combine"):
+            op.erase()
+
+
+class _InPlace:
+    """A trace whose values say of themselves whether a gradient flows; no handle has been asked."""
+
+    def __init__(self, trace: Trace):
+        self.trace = trace
+
+    def run(self, row: Any, payloads: Sequence[Any], attrs: dict[str, Any]) -> Any:
+        results = self.trace.build.call(row, [self.trace.value(p, payloads, row) for p in payloads], attrs)
+        return results if row.multi else results[0]
+
+
+def _has_rule(op: Operation) -> bool:
+    """Whether there is a rule, and every attribute that it needs is known now."""
+    row = op.row
+    return row is not None and COLUMN in row.columns and all(
+        constant_of(v) is not None for v in mutable_operands(op).values())
+
+
+def decompose(program: Program, src_vars: Sequence[Value], blacklist: Iterable[str] = (),
+              whitelist: Iterable[str] = ()) -> list[Value]:
+    """Decompose every operation of the program that has a rule, in place; Paddle's `paddle.decomposition.decompose`.
+
+    blacklist: names (`pd_op.softmax`) of operations that stay.  whitelist: if given, only these are decomposed.
+    Returns the values that stand for `src_vars` now.
+
+    >>> from minipd.framework.row import ROWS
+    >>> from minipd.ir.builder import Builder
+    >>> program = Program()
+    >>> build = Builder(program.global_block())
+    >>> y, = build.call(ROWS["silu"], (build.data("x", (2,), "float32"),), {})
+    >>> new, = decompose(program, [y], blacklist=["pd_op.sigmoid"])
+    >>> [op.name() for op in program.global_block()], new
+    (['pd_op.data', 'pd_op.sigmoid', 'pd_op.multiply'], result 0 of pd_op.multiply: tensor<2xf32>)
+    """
+    refused, wanted = frozenset(blacklist), frozenset(whitelist)
+    run = DecomposePass(lambda op: op.name() not in refused and (not wanted or op.name() in wanted))
+    run.run(program)
+
+    def now(value: Value) -> Value:
+        while value in run.replaced:        # what a rule wrote may have been replaced in turn
+            value = run.replaced[value]
+        return value
+    return [now(v) for v in src_vars]
