@@ -6,8 +6,7 @@ from minipd.decomposition.table import decompose_rule
 from minipd.framework.dim import is_symbolic, prod, same
 from minipd.framework.tensor import Tensor
 from minipd.ops.creation import Full
-from minipd.ops.elementary import exp, rsqrt
-from minipd.ops.math import square
+from minipd.ops.elementary import exp
 from minipd.ops.reduce import Max, Sum
 
 __all__: list[str] = []
@@ -19,13 +18,6 @@ def mean(x: Tensor, *, axis: tuple, keepdim: bool = False) -> Tensor:
     n = prod(x.payload.shape[a] for a in axis)
     count = Full(shape=(), value=n, dtype=x.payload.dtype) if is_symbolic(n) else float(n)
     return Sum(x, axis=axis, keepdim=keepdim) / count
-
-
-@decompose_rule("rms_norm")
-def rms_norm(x: Tensor, scale: Tensor, *, epsilon: float = 1e-5) -> Tensor:
-    """x / sqrt(mean(x^2) + epsilon) * scale over the dimensions that scale has."""
-    axis = tuple(range(x.ndim - scale.ndim, x.ndim))
-    return x * rsqrt(mean(square(x), axis=axis, keepdim=True) + epsilon) * scale
 
 
 @decompose_rule("softmax")
