@@ -2,7 +2,7 @@
 
 Split over a reduced dimension, every rank reduces its own part and the result is Partial of the same kind.  Not so the
 mean: with 5 rows over 2 ranks the mean of two means is wrong, so it decomposes into a sum and a division by the global
-count.
+count (which the mean of nothing, NaN, does not have).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from minipd.dist.sharding import chunk_sizes
 from minipd.dist.spmd.notation import Notation, is_one, letters
 from minipd.dist.spmd.table import spmd
 from minipd.framework import dtype as dtypes
-from minipd.framework.dim import DimExpr
+from minipd.framework.dim import DimExpr, same
 
 __all__: list[str] = []
 
@@ -34,7 +34,8 @@ def reduce_sum(x: Any, *, axis: tuple[int, ...], keepdim: bool = False) -> Notat
 @spmd("mean")
 def reduce_mean(x: Any, *, axis: tuple[int, ...], keepdim: bool = False) -> Notation:
     word, out, gone = _over(x, axis, keepdim)
-    return Notation((word,), (out,), decompose=gone, linear=((0,),))
+    empty = any(same(x.shape[i], 0) for i in axis)
+    return Notation((word,), (out,), **{"whole" if empty else "decompose": gone}, linear=((0,),))
 
 
 def _extremum(x: Any, axis: tuple[int, ...], keepdim: bool, op: str) -> Notation:
