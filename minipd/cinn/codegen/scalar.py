@@ -1,0 +1,187 @@
+"""Scalar operations of generated kernels that Python's operators do not say exactly as numpy means them.
+
+`select`, `maximum` and `minimum` are LLVM instructions: Python's `x if c else y` and `max` become branches, which keep
+a loop from being vectorized.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from minipd.cinn.codegen.inline import inline
+
+__all__: list[str] = []
+
+
+@intrinsic
+def select(typing_context, condition, x, y):
+    """x where the condition holds, else y; both are evaluated."""
+    if condition != types.boolean or x != y:
+        return None
+
+    def generate(context, builder, signature, arguments):
+        condition, x, y = arguments
+        return builder.select(condition, x, y)
+    return x(condition, x, y), generate
+
+
+# ---------------------------------------------------------------------------------------------- maxima and minima
+def _extremum(name):
+    def typed(typing_context, x, y):
+        if x != y or not isinstance(x, types.Float):
+            return None
+
+        def generate(context, builder, signature, arguments):
+            kind = context.get_value_type(x)
+            function = builder.module.declare_intrinsic(name, [kind], ir.FunctionType(kind, [kind, kind]))
+            # No nnan, no ninf.  These flags let LLVM reduce in vectors.
+            return builder.call(function, arguments, fastmath=("nsz", "reassoc", "contract"))
+        return x(x, y), generate
+    return intrinsic(typed)
+
+
+maximum = _extremum("llvm.maximum")      # NaN if either is, as numpy's
+minimum = _extremum("llvm.minimum")
+
+
+# ------------------------------------------------------------------------------------------------- bits of floats
+def _bitcast(source, target, kind):
+    def typed(typing_context, x):
+        if x != source:
+            return None
+        return target(x), lambda context, builder, signature, arguments: builder.bitcast(arguments[0], kind)
+    return intrinsic(typed)
+
+
+int_bits = _bitcast(types.float32, types.int32, ir.IntType(32))         # the bits of a float32 as int32
+from_bits = _bitcast(types.int32, types.float32, ir.FloatType())        # and back
+
+F, I, U16 = np.float32, np.int32, np.uint16
+
+
+@inline
+def from_bfloat16(bits):
+    """float32 of the bits of a bfloat16: its upper half."""
+    return from_bits(I(I(bits) << I(16)))
+
+
+@inline
+def to_bfloat16(x):
+    """The bits of the bfloat16 nearest to a float32, ties to even.  NaN keeps its sign and becomes quiet."""
+    bits = int_bits(x)
+    rounded = I(bits + I(0x7FFF) + I(I(bits >> I(16)) & I(1)))
+    quiet = I(bits | I(0x400000))
+    return U16(I(select(x == x, rounded, quiet) >> I(16)) & I(0xFFFF))
+
+
+@inline
+def from_float16(bits):
+    """float32 of the bits of a float16.  A product moves the exponent, which takes care of denormals."""
+    half = I(bits)
+    magnitude = I(half & I(0x7FFF))
+    value = from_bits(I(magnitude << I(13))) * F(2.0**112)
+    special = from_bits(I(I(magnitude << I(13)) | I(0x7F800000)))               # inf and NaN
+    value = select(magnitude >= I(0x7C00), special, value)
+    return select(I(half & I(0x8000)) != I(0), -value, value)
+
+
+@inline
+def to_float16(x):
+    """The bits of the float16 nearest to a float32, ties to even; inf from 65520 on."""
+    bits = int_bits(x)
+    sign = I(I(bits >> I(16)) & I(0x8000))
+    magnitude = I(bits & I(0x7FFFFFFF))
+    # Below 2^-14 the sum with 1/2 has the denormal's mantissa in its low bits, rounded by the addition.
+    small = I(int_bits(from_bits(magnitude) + F(0.5)) - I(0x3F000000))
+    normal = I(I(magnitude - I(112 << 23) + I(0xFFF) + I(I(magnitude >> I(13)) & I(1))) >> I(13))
+    half = select(magnitude < I(113 << 23), small, normal)
+    half = select(magnitude >= I(0x477FF000), I(0x7C00), half)
+    half = select(magnitude > I(0x7F800000), I(I(0x7E00) | I(I(magnitude >> I(13)) & I(0x3FF))), half)
+    return U16(half | sign)
+
+
+@inline
+def round_bfloat16(x):
+    """The float32 nearest to x that a bfloat16 holds."""
+    return from_bfloat16(to_bfloat16(x))
+
+
+@inline
+def round_float16(x):
+    """The float32 nearest to x that a float16 holds."""
+    return from_float16(to_float16(x))
+
+
+@inline
+def round_odd(x):
+    """float64 to float32, the last bit set where the result is not exact: rounding once more gives what rounding the
+    float64 at once would."""
+    nearest = F(x)
+    bits = int_bits(nearest)
+    wide = np.float64(nearest)
+    toward_zero = select(abs(wide) > abs(x), I(bits - I(1)), bits)
+    return from_bits(select((wide == x) | (x != x), bits, I(toward_zero | I(1))))
+
+
+# -------------------------------------------------------------------------------------- divisions that round down
+def _int_divisions(kind):
+    zero, one, minus_one = kind(0), kind(1), np.int64(-1).astype(kind)
+    signed = kind is np.int64
+
+    @inline
+    def floordiv(x, y):
+        negate = signed & (y == minus_one)          # the least int over -1 wraps around; the processor would trap
+        quotient = kind(x // select((y == zero) | negate, one, y))
+        return select(y == zero, zero, select(negate, kind(zero - x), quotient))
+
+    @inline
+    def mod(x, y):
+        plain = (y == zero) | (signed & (y == minus_one))
+        return select(plain & (y == zero), zero, kind(x % select(plain, one, y)))
+
+    @inline
+    def power(x, y):
+        """x^y modulo 2^64, by squaring; y >= 0."""
+        result, factor, left = one, x, y
+        while left > zero:
+            if left & one == one:
+                result = kind(result * factor)
+            factor = kind(factor * factor)
+            left = kind(left >> one)
+        return result
+    return floordiv, mod, power
+
+
+# Narrower ints are divided as int64.  A division by 0 gives 0, as numpy's.
+int_floordiv, int_mod, int_power = _int_divisions(np.int64)
+uint_floordiv, uint_mod, uint_power = _int_divisions(np.uint64)
+
+
+def _float_divisions(kind):
+    zero, one, half = kind(0), kind(1), kind(0.5)
+
+    @inline
+    def mod(x, y):
+        """The remainder with the sign of y; NaN for y = 0."""
+        rest = np.fmod(x, y)
+        return rest + y if (rest != zero) & ((y < zero) != (rest < zero)) else rest
+
+    @inline
+    def floordiv(x, y):
+        """The integer (x - mod(x, y)) / y, also where y is inf; x / y for y = 0."""
+        if y == zero:
+            return x / y
+        rest = np.fmod(x, y)
+        quotient = (x - rest) / y
+        if (rest != zero) & ((y < zero) != (rest < zero)):
+            quotient = quotient - one
+        whole = np.floor(quotient)
+        return whole + one if quotient - whole > half else whole
+    return floordiv, mod
+
+
+floordiv_float32, mod_float32 = _float_divisions(np.float32)
+floordiv_float64, mod_float64 = _float_divisions(np.float64)
