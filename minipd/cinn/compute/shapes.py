@@ -1,0 +1,36 @@
+"""Rows that repeat a tensor, or give it another shape without touching the order of its elements.
+
+A reshape that does more than add and drop dimensions of size 1 is refused: a loop over the new shape would need other
+indices than a loop over the old one, and a reduction in front of it would be read in the wrong rows (hard case C1).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minipd.cinn.compute.table import Dims, broadcast, fill
+from minipd.framework.dim import same
+
+__all__: list[str] = []
+
+fill("full")
+fill("full_like")
+
+
+@broadcast("expand")
+@broadcast("expand_as")
+def expand(attrs: dict[str, Any], x: tuple, out: tuple) -> Dims:
+    lead = len(out) - len(x)
+    return tuple(None if i < lead or not same(x[i - lead], n) else i - lead for i, n in enumerate(out))
+
+
+@broadcast("unsqueeze")
+@broadcast("squeeze")
+@broadcast("reshape")
+def reshape(attrs: dict[str, Any], x: tuple, out: tuple) -> Dims:
+    kept = [i for i, n in enumerate(x) if not same(n, 1)]
+    found = [j for j, n in enumerate(out) if not same(n, 1)]
+    if not all(same(x[i], out[j]) for i, j in zip(kept, found, strict=False)) or len(kept) != len(found):
+        raise TypeError(f"reshape of {list(x)} to {list(out)}: more than adding and dropping dimensions of size 1")
+    back = dict(zip(found, kept, strict=True))
+    return tuple(back.get(j) for j in range(len(out)))
