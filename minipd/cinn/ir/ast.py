@@ -25,7 +25,7 @@ Every Expr has a dtype; `__post_init__` checks it, so that an ill-typed tree can
 * Iterations of a "parallel" loop may run in any order and at once: none reads or writes what another one writes; those
   of a "vector" loop may be interleaved likewise, but for Accumulate.  No vector loop contains a loop.
 * `Param.view` lists, for each axis of the buffer, which adjacent axes of the caller's array it merges:
-  ((0, 1), (2,)) reads f32[B, S, D] as f32[B*S, D], ((),) a 0-D array as one of [1].  None: the array as it is.
+  ((0, 1), (2,)) reads f32[B, S, D] as f32[B*S, D].  Axes of size 1 may be left out.  None: the array as it is.
   Indices, `ndim` and Dim speak of the buffer, that is, of the merged array; `viewed(param, array)` makes it.
 
 The meaning of a Function is what `interpreter` does with it.

@@ -79,7 +79,7 @@ def _param(p: Param) -> str:
 
 
 def _view(view: tuple[tuple[int, ...], ...]) -> str:
-    return "[" + ", ".join("*".join(map(str, axes)) or "1" for axes in view) + "]"
+    return "[" + ", ".join("*".join(map(str, axes)) or "-" for axes in view) + "]"
 
 
 def _lines(s: Stmt, depth: int) -> list[str]:
