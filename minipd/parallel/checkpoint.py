@@ -21,6 +21,7 @@ from safetensors.numpy import load_file, save_file
 from minipd.dist.sharding import sharding_text
 from minipd.framework import dtype as dtypes
 from minipd.framework.errors import InputError
+from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 
 __all__ = ["load_checkpoint", "read_index", "save_checkpoint"]
@@ -35,10 +36,10 @@ def local_array(t: Tensor) -> np.ndarray:
 
 
 def _describe(t: Tensor) -> dict[str, Any]:
+    """What the index says of a tensor.  One that is not distributed is whole on every rank: it reads as replicated."""
     p = t.payload
-    placed = not isinstance(p, np.ndarray)
-    return {"shape": list(p.shape), "dtype": dtypes.of(p.dtype).name,
-            "sharding": sharding_text(p.shape, p.dtype, p.mesh, p.placements) if placed else ""}
+    text = describe(p) if isinstance(p, np.ndarray) else sharding_text(p.shape, p.dtype, p.mesh, p.placements)
+    return {"shape": list(p.shape), "dtype": dtypes.of(p.dtype).name, "sharding": text}
 
 
 def _file(rank: int) -> str:
@@ -63,7 +64,7 @@ def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], extra: Mapping[
         temporary.mkdir(parents=True)
     if comm is not None:
         comm.barrier()
-    save_file({name: np.ascontiguousarray(local_array(t)) for name, t in tensors.items()}, temporary / _file(rank))
+    save_file({name: np.asarray(local_array(t), order="C") for name, t in tensors.items()}, temporary / _file(rank))
     if comm is not None:
         comm.barrier()                                      # the index is written when every shard is
     if rank == 0:
@@ -86,8 +87,9 @@ def read_index(folder: Path) -> dict[str, Any]:
         raise InputError("a checkpoint (a folder with index.json)", str(folder), "name another folder") from None
     except ValueError as e:
         raise InputError("a readable index.json", f"{folder / 'index.json'} ({e})", "use another checkpoint") from None
-    if index.get("format") != FORMAT:
-        raise InputError(f"a checkpoint of format {FORMAT}", f"format {index.get('format')} in {folder}",
+    version = index.get("format") if isinstance(index, dict) else None
+    if version != FORMAT:
+        raise InputError(f"a checkpoint of format {FORMAT}", f"format {version} in {folder}",
                          "use the version of minipd that wrote it")
     return index
 
@@ -112,6 +114,11 @@ def load_checkpoint(folder: Path, tensors: Mapping[str, Tensor], comm: Any = Non
     except (FileNotFoundError, SafetensorError) as e:
         raise InputError("a complete checkpoint", f"{folder / _file(rank)} ({e})", "use another checkpoint") from None
     for name, t in tensors.items():
+        want, got = describe(local_array(t)), describe(arrays[name]) if name in arrays else "nothing"
+        if want != got:
+            raise InputError(f"{name}: {want} on rank {rank}", f"{got} in {folder / _file(rank)}",
+                             "use another checkpoint")
+    for name, t in tensors.items():
         local_array(t)[...] = arrays[name]
     return index
 
@@ -122,7 +129,4 @@ def _difference(expected: Mapping[str, Any], found: Mapping[str, Any], folder: P
         return (f"{len(found)} in {folder}" + (f", without {missing[0]}" if missing else "")
                 + (f", with {extra[0]}" if extra else ""))
     name = next(n for n in expected if expected[n] != found[n])
-
-    def text(d: Mapping[str, Any]) -> str:
-        return d["sharding"] or f"{d['dtype']}{d['shape']}"
-    return f"{name}: expected {text(expected[name])}, found {text(found[name])} in {folder}"
+    return f"{name}: expected {expected[name]['sharding']}, found {found[name]['sharding']} in {folder}"
