@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -24,15 +25,17 @@ class DistValue:
     local: the payload below: an array, an `ir.Value` or a `Meta`.  shape: the *global* shape.
     resolved: the same value without Partial, once somebody needed it.  Placements never change in place; a Partial is
     resolved at most once, after which its parts are forgotten.
+    handles: weak references to the tensors that `detach` and `copy` have made share this value; None for most.
     """
 
-    __slots__ = ("dtype", "local", "mesh", "placements", "resolved", "shape")
+    __slots__ = ("dtype", "handles", "local", "mesh", "placements", "resolved", "shape")
     traced = False
 
     def __init__(self, local: Any, shape: tuple, dtype: np.dtype, mesh: ProcessMesh,
                  placements: tuple[Placement, ...]):
         self.local, self.shape, self.dtype, self.mesh, self.placements = local, shape, dtype, mesh, placements
         self.resolved: DistValue | None = None
+        self.handles: list[weakref.ref] | None = None
 
     @property
     def ndim(self) -> int:
@@ -41,6 +44,14 @@ class DistValue:
     def meta(self) -> DistValue:
         """The same without data: what a gradient rule saves of an operand whose values it does not read."""
         return DistValue(Meta(self.local.shape, self.dtype), self.shape, self.dtype, self.mesh, self.placements)
+
+    def share(self, *handles: Any) -> None:
+        """These tensors share the value: an in-place write to one is a write to all."""
+        self.handles = [weakref.ref(h) for h in {id(h): h for h in (*self.sharing(), *handles)}.values()]
+
+    def sharing(self) -> list[Any]:
+        """The tensors that share the value and are still there."""
+        return [h for h in (ref() for ref in self.handles or ()) if h is not None and h.payload is self]
 
     def held(self) -> DistValue:
         """What this rank holds of the value now: the value itself, or what it was resolved to."""

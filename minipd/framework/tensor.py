@@ -191,6 +191,8 @@ class Tensor:
         t = Tensor(self.payload)
         t.storage = shared(self)
         t.seen = t.storage.version
+        if type(self.payload) is not np.ndarray:
+            _share(self, t)
         return t
 
     def __copy__(self) -> Tensor:
@@ -201,6 +203,8 @@ class Tensor:
         t.views = None
         if self.is_leaf:
             t.node = None                   # a leaf collects its own gradient
+        if type(self.payload) is not np.ndarray:
+            _share(self, t)
         return t
 
     def __deepcopy__(self, memo: dict) -> Tensor:
@@ -230,6 +234,12 @@ class Tensor:
 
 #: what a copy of a tensor does not share with it
 _OF_THE_HANDLE = ("payload", "node", "index", "grad", "storage", "seen", "view_of", "views", "_name")
+
+
+def _share(a: Tensor, b: Tensor) -> None:
+    """Two handles hold one distributed value, which has no memory that a write could change: it remembers them."""
+    if hasattr(a.payload, "share"):
+        a.payload.share(a, b)
 
 
 def shared(t: Tensor) -> Storage:

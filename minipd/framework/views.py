@@ -123,15 +123,32 @@ def rebind(x: Tensor, out: Tensor, what: str) -> None:
     if not (current().grad_enabled or x.stop_gradient or x.is_leaf):
         raise RuntimeError(f"{what} under no_grad() on {x.name}, which has a gradient history: a program cannot change "
                            "a value and keep its history; write a copy (x.clone()), or write with gradients on")
-    if not getattr(x.payload, "traced", True) and (base or live_views(x)):
-        raise RuntimeError(f"{what} on {x.name}, a distributed tensor with views: the views would keep the old "
-                           "values; use the operation that returns a new tensor")
+    if hasattr(x.payload, "share"):
+        _rebind_distributed(x, out, what)
+        return
     _take(x, out)
     if base is not None:
         parent, row, attrs, _ = base
         rebind(parent, row.put_back(parent, x, **attrs), what)      # which takes x and its siblings anew
     else:
         _retake(x)
+
+
+def _rebind_distributed(x: Tensor, out: Tensor, what: str) -> None:
+    """A distributed value has no memory that its handles share, so each of them is rebound."""
+    if x.view_of is not None or live_views(x):
+        raise RuntimeError(f"{what} on {x.name}, a distributed tensor with views: the views would keep the old "
+                           "values; use the operation that returns a new tensor")
+    others = [h for h in x.payload.sharing() if h is not x]
+    for h in others:
+        if not h.stop_gradient and not h.is_leaf:
+            raise RuntimeError(f"{what} on {x.name}, a distributed tensor that {h.name} shares: its gradient history "
+                               "would miss that write; write a copy (x.clone()) instead")
+    _take(x, out)
+    for h in others:
+        h.payload = x.payload
+    if others:
+        x.payload.share(x, *others)
 
 
 def _overwrite(x: Tensor, out: Tensor, what: str) -> None:

@@ -102,7 +102,8 @@ class EagerStep(Step):
             current().rng.set_micro(m)
             loss = self.model.loss(self._shard(i), self._shard(y), n_tokens)
             loss.backward()
-            total = loss.detach() if total is None else total + loss.detach()
+            part = Tensor(loss.payload)
+            total = part if total is None else total + part
         self.optimizer.step()
         self.optimizer.clear_grad()
         assert total is not None

@@ -1,7 +1,8 @@
 """Rules of softmax and cross entropy.
 
 Over a split class dimension they decompose: the maximum and the sum of exponentials become one all-reduce each, of a
-size without the classes, and the logits are never gathered.  (Of no classes there is no maximum, and nothing to gather.)
+size without the classes, and the logits are never gathered.  (Of no classes there is no maximum; nothing is gathered
+then.)
 """
 
 from __future__ import annotations
