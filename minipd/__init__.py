@@ -22,7 +22,7 @@ FLOORS = (
            imports=("ops.methods", "ops.update", "ops.norm", "ops.rope", "autograd.tape", "autograd.methods",
                     "autograd", "nn", "optimizer", "regularizer", "io")),
     _Floor(2, opens=("ir", "jit", "static", "executor"), imports=("ir", "static")),
-    _Floor(3, opens=("passes",)),
+    _Floor(3, opens=("passes",), imports=("passes",)),
     _Floor(4, opens=("decomposition", "cinn"), imports=("decomposition",)),
     _Floor(5, opens=("dist", "distributed"),
            imports=("dist.rows", "dist.spmd", "dist.holes", "dist.dialect", "dist.methods", "distributed")),

@@ -1,0 +1,19 @@
+"""Operations whose results nothing reads, and which do nothing else, are removed."""
+
+from __future__ import annotations
+
+from minipd.ir.dce import remove_dead_ops
+from minipd.ir.program import Program
+from minipd.passes.table import register_pass
+
+__all__ = ["DeadCodeElimination"]
+
+
+@register_pass("dead_code_elimination_pass")
+class DeadCodeElimination:
+    """The number of changes is the number of operations that are gone."""
+
+    name = "dead_code_elimination_pass"
+
+    def run(self, program: Program) -> int:
+        return remove_dead_ops(program)
