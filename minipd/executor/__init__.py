@@ -1,13 +1,19 @@
 """Running programs: `Executor(program).run(feed, scope)`.
 
-    executor       prepare once, run often
-    instructions   operations with everything found that no run changes
+    executor       prepare once, bind once per size, run often
+    calls          which kernel each operation calls; the table of makers
+    overwriting    which operands a kernel may write over
+    preparation    what no size changes: items, static and dynamic values, state that is written over
+    layout         how values lie in memory for given sizes: views, lifetimes, buffers that become one
+    plan           where buffers lie in the arena
+    binding        the functions that a run calls, their arrays bound
+    control        what operations that are no calls do
     frame          the state of one run
-    liveness       when a value may be let go of
     memory         what a run holds, measured
 """
 
+from minipd.executor.calls import Call, register_maker
 from minipd.executor.executor import Executor, Scope
 from minipd.executor.memory import Memory
 
-__all__ = ["Executor", "Memory", "Scope"]
+__all__ = ["Call", "Executor", "Memory", "Scope", "register_maker"]

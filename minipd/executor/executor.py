@@ -1,18 +1,23 @@
-"""The plain executor: one library kernel per operation, in the order of the program.
+"""The executor: one kernel per operation, in the order of the program, into one arena.
 
-Prepared once, run often.  What is dead is let go of at once; program state is read from a scope and stored there when
-the run has succeeded as a whole, so that a run that fails half way changes nothing.
+Prepared once, bound once per size, run often.  Program state is read from a scope and stored there when the run has
+succeeded as a whole, so that a run that fails half way changes nothing.  (What an optimizer's update writes over is
+written last; only a run that is interrupted between two updates leaves some parameters updated and others not.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
+from weakref import ref
 
 import numpy as np
 
+from minipd.executor.binding import Binding
 from minipd.executor.frame import Frame
-from minipd.executor.instructions import Preparation
+from minipd.executor.layout import Layout
 from minipd.executor.memory import Memory, root
+from minipd.executor.plan import ALIGNMENT, Plan
+from minipd.executor.preparation import Preparation
 from minipd.framework.dim import bind_shape
 from minipd.framework.meta import describe
 from minipd.ir.program import Program
@@ -23,6 +28,23 @@ __all__ = ["Executor", "Scope"]
 
 class Scope(dict[str, np.ndarray]):
     """Program state by name."""
+
+
+class Arena:
+    """The memory of a run, and the bindings that were made on it, by sizes.  It grows, and then they are void."""
+
+    def __init__(self) -> None:
+        self.memory = np.empty(0, np.uint8)
+        self.bindings: dict[tuple, Binding] = {}
+
+    def take(self, size: int) -> np.ndarray:
+        """At least `size` bytes, aligned, that all bindings share."""
+        if size > self.memory.nbytes:
+            self.bindings.clear()
+            whole = np.empty(size + ALIGNMENT, np.uint8)
+            start = -whole.ctypes.data % ALIGNMENT
+            self.memory = whole[start:start + size]
+        return self.memory
 
 
 class Executor:
@@ -48,13 +70,13 @@ class Executor:
 
     def __init__(self, program: Program):
         self.program = program
-        prepare = Preparation()
-        self.steps = prepare.block(program.global_block())
-        self.n_slots = len(prepare.slots)
+        self.prepared = Preparation(program)
         self.inputs: dict[str, Value] = {op.attributes["name"].value: op.result(0) for op in program.global_block()
                                          if op.name() == "pd_op.data"}
         self.runs = self.instructions = 0
         self._checked: dict[str, int] | None = None
+        self._arena: Arena | None = None        # while a run uses it, another (of another rank) makes its own
+        self._owned: dict[str, ref] = {}
 
     def run(self, feed: Mapping[str, np.ndarray] | None = None, scope: MutableMapping[str, np.ndarray] | None = None,
             memory: Memory | None = None) -> dict[str, np.ndarray]:
@@ -66,15 +88,38 @@ class Executor:
         Raises: ValueError for a feed that does not fit; what a kernel raises, with a note that names the operation.
         """
         feed, scope = feed or {}, Scope() if scope is None else scope
-        bindings = self._bind(feed)
-        if memory is not None:
-            memory.start((*feed.values(), *scope.values()))
-        frame = Frame(self.n_slots, feed, scope, bindings, memory)
-        frame.run(self.steps)
-        self.runs += 1
-        self.instructions += frame.instructions
-        self._store(frame, scope)
-        return frame.outputs
+        sizes = self._bind(feed)
+        arena, self._arena = self._arena or Arena(), None
+        try:
+            bound = self._binding(arena, sizes)
+            frame = bound.frame
+            frame.begin(feed, scope, memory)
+            if memory is not None:
+                memory.start((*feed.values(), *scope.values()))
+                memory.hold(bound.memory)
+            try:
+                frame.run(bound.program)
+                self._store(bound, frame, scope)
+                self.runs += 1
+                self.instructions += frame.instructions
+                return frame.outputs
+            finally:
+                bound.finish()
+        finally:
+            self._arena = arena
+
+    def plan(self, **sizes: int) -> Plan:
+        """The memory plan; sizes: those of the symbolic dimensions, by name."""
+        return Layout(self.prepared, sizes).plan
+
+    def _binding(self, arena: Arena, sizes: dict[str, int]) -> Binding:
+        key = tuple(sorted(sizes.items()))
+        found = arena.bindings.get(key)
+        if found is None:
+            layout = Layout(self.prepared, sizes)
+            memory = arena.take(layout.plan.size)
+            found = arena.bindings[key] = Binding(self.prepared, layout, memory, self._owned)
+        return found
 
     def _bind(self, feed: Mapping[str, np.ndarray]) -> dict[str, int]:
         """Check the inputs, and read the sizes of the symbolic dimensions off them."""
@@ -95,12 +140,19 @@ class Executor:
             self._checked = bindings
         return bindings
 
-    def _store(self, frame: Frame, scope: MutableMapping[str, np.ndarray]) -> None:
+    def _store(self, bound: Binding, frame: Frame, scope: MutableMapping[str, np.ndarray]) -> None:
         """Store what the run has written.  Every state and every output gets memory of its own: it may be changed in
         place later, which nobody else may see."""
-        taken = {id(root(a)) for a in (*frame.feed.values(), *scope.values())}
+        inplace = self.prepared.inplace
+        taken = {id(root(a)) for a in (*frame.feed.values(), *frame.state.values(), bound.memory)}
+        taken.update(id(root(a)) for a in bound.layout.constants.values())
+        for name in inplace:
+            self._owned[name] = ref(frame.writes[name])
+            taken.add(id(root(frame.writes[name])))
         for found in (frame.writes, frame.outputs):
             for name, array in found.items():
+                if found is frame.writes and name in inplace:
+                    continue
                 if id(root(array)) in taken or not array.flags.writeable:
                     found[name] = array = array.copy()
                 taken.add(id(root(array)))

@@ -2,77 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+from weakref import ref
 
 import numpy as np
 
 from minipd.executor.memory import Memory
 from minipd.framework.meta import describe
 from minipd.framework.rank import current
-from minipd.framework.row import Row
-from minipd.ir.operation import user_error
+from minipd.ir.operation import Operation, user_error
 from minipd.ir.value import Value
-
-if TYPE_CHECKING:
-    from minipd.executor.instructions import Instruction
 
 __all__: list[str] = []
 
-SMALL = 1024        # bytes: an array of which only the shape is read later is not worth replacing below this
+
+class Steps:
+    """Functions to be called in order, and the operation that each belongs to.
+
+    instructions: how many of them compute or move something; the others only let go of values.
+    """
+
+    def __init__(self) -> None:
+        self.functions: list[Callable[[], Any]] = []
+        self.ops: list[Operation] = []
+        self.instructions = 0
+
+    def add(self, op: Operation, function: Callable[[], Any], dead: tuple[int, ...], frame: Frame) -> None:
+        """Call `function`, then empty the slots `dead`."""
+        self.functions.append(function)
+        self.instructions += 1
+        if dead:
+            self.functions.append(functools.partial(frame.empty, dead))
+        self.ops += [op] * (len(self.functions) - len(self.ops))
 
 
 class Frame:
-    """The state of one run.
+    """The state of a run.
 
-    slots: the arrays, one per value.  feed: inputs.  scope: program state as it was before.  writes: state to be stored
-    when the run is over.  bindings: the sizes of symbolic dimensions.
+    slots: the arrays, one per value; those of static values stay from run to run.  feed: inputs.  scope: program state
+    as it was before.  state: what has been read of it.  writes: state to be stored when the run is over.
+    owned: the arrays of state that earlier runs made, by name: only these are written over.
     """
 
-    def __init__(self, n_slots: int, feed: Mapping[str, np.ndarray], scope: Mapping[str, np.ndarray],
-                 bindings: dict[str, int], memory: Memory | None):
+    def __init__(self, n_slots: int, owned: dict[str, ref]):
         self.slots: list[Any] = [None] * n_slots
-        self.feed, self.scope, self.bindings, self.memory = feed, scope, bindings, memory
+        self.owned = owned
+        self.memory: Memory | None = None
+        self.begin({}, {}, None)
+
+    def begin(self, feed: Mapping[str, np.ndarray], scope: Mapping[str, np.ndarray], memory: Memory | None) -> None:
+        """A run begins."""
+        self.feed, self.scope, self.memory = feed, scope, memory
+        self.state: dict[str, np.ndarray] = {}
         self.outputs: dict[str, np.ndarray] = {}
         self.writes: dict[str, np.ndarray] = {}
         self.instructions = 0
 
-    def run(self, steps: list[Instruction]) -> None:
-        """Run instructions in order.
+    def run(self, steps: Steps) -> None:
+        """Call functions in order.
 
-        An exception of an instruction leaves with a note that names the operation, its operands and the user's line.
+        An exception leaves with a note that names the operation, its operands and the user's line.
         """
-        slots, memory = self.slots, self.memory
         step = None
         try:
-            for step in steps:
-                step.execute(self)
-                if memory is not None:
-                    self.keep(slots[i] for i in step.results)
-                for i in step.shape_only:
-                    self._replace_by_shape(i)
-                if step.dead:
-                    self.empty(step.dead)
+            for step in steps.functions:
+                step()
         except Exception as error:
-            if step is not None:
-                error.add_note(user_error(step.op, "while running this operation"))
+            op = next((op for f, op in zip(steps.functions, steps.ops, strict=True) if f is step), None)
+            if op is not None:
+                error.add_note(user_error(op, "while running this operation"))
             raise
-        self.instructions += len(steps)
+        self.instructions += steps.instructions
 
-    # -------------------------------------------------------------------------------------------------- slots
+    # ---------------------------------------------------------------------------------------------------- slots
     def empty(self, slots: Iterable[int]) -> None:
         """Let go of what stands in `slots`."""
         for i in slots:
             if self.memory is not None:
                 self.let_go((self.slots[i],))
             self.slots[i] = None
-
-    def _replace_by_shape(self, i: int) -> None:
-        array = self.slots[i]
-        if array.nbytes > SMALL:
-            self.let_go((array,))
-            self.slots[i] = np.broadcast_to(np.zeros((), array.dtype), array.shape)
-            self.keep((self.slots[i],))
 
     def keep(self, arrays: Iterable[Any]) -> None:
         """Tell the memory hook, if there is one, of arrays that are held from now on."""
@@ -87,20 +97,31 @@ class Frame:
                 self.memory.release(a)
 
     # ---------------------------------------------------------------------------------------- state and others
-    def read_state(self, name: str, value: Value) -> np.ndarray:
-        """The program state `name`, which must be as the program declares it."""
-        if name not in self.scope:
-            raise KeyError(f"state {name!r}: expected it in the scope, which has {', '.join(self.scope) or 'nothing'}")
-        array = self.scope[name]
-        if array.shape != value.shape or array.dtype != value.dtype:
+    def read_state(self, name: str, shape: tuple, value: Value, overwritten: bool) -> np.ndarray:
+        """The program state `name`, which must be as the program declares it.
+
+        State that will be written over is copied once, unless an earlier run made it: others may hold the array that
+        the caller has put there.
+        """
+        try:
+            array = self.scope[name]
+        except KeyError:
+            raise KeyError(f"state {name!r}: expected it in the scope, which has {', '.join(self.scope) or 'nothing'}"
+                           ) from None
+        if array.shape != shape or array.dtype != value.dtype:
             raise ValueError(f"state {name!r}: expected {describe(value)}, got {describe(array)}")
+        self.state[name] = array
+        if overwritten:
+            owned = self.owned.get(name)
+            if owned is None or owned() is not array:
+                array = np.array(array, order="C")
         return array
 
-    def communicator(self, row: Row) -> Any:
+    def communicator(self, name: str) -> Any:
         """This rank's communicator."""
         comm = current().comm
         if comm is None:
-            raise RuntimeError(f"{row.name}: this rank has no communicator; start ranks with `minipd launch -n N "
+            raise RuntimeError(f"{name}: this rank has no communicator; start ranks with `minipd launch -n N "
                                "script.py`, or simulate them with minipd.dist.comm.sim.World(N).run(fn)")
         return comm
 

@@ -39,7 +39,10 @@ class Matmul:
         return xp.matmul(x.swapaxes(-1, -2) if transpose_x else x, y)
 
     def kernel_out(xp, out, x, y, *, transpose_x=False, transpose_y=False):
-        xp.matmul(x.swapaxes(-1, -2) if transpose_x else x, y.swapaxes(-1, -2) if transpose_y else y, out=out)
+        y = y.swapaxes(-1, -2) if transpose_y else y
+        if y.ndim == 2 and x.ndim > 2 and not transpose_x and out.flags.c_contiguous:
+            x, out = x.reshape(prod(x.shape[:-1]), x.shape[-1]), out.reshape(prod(out.shape[:-1]), out.shape[-1])
+        xp.matmul(x.swapaxes(-1, -2) if transpose_x else x, y, out=out)
 
     def vjp_x(g, x: Meta, y, transpose_x, transpose_y):
         gx = (Matmul(y, g, transpose_x=transpose_y, transpose_y=True) if transpose_x else

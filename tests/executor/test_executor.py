@@ -1,4 +1,4 @@
-"""The plain executor: results, state, lifetime of values, and what errors say."""
+"""The executor: results, state, lifetime of values, and what errors say."""
 
 import numpy as np
 import pytest
@@ -64,26 +64,31 @@ def interpret(program, feed, scope):
 
 
 @given(programs(symbolic=False, max_ops=15), st.data())
-@settings(max_examples=60)
+@settings(max_examples=80)
 @np.errstate(all="ignore")
 def test_random_programs_mean_what_the_interpreter_says(program, data):
+    """Some of the values become state, and have memory of their own; the others lie in the arena."""
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     build = Builder(program.global_block())
-    for i, value in enumerate(v for op in program.global_block().ops for v in op.results()):
-        if isinstance(value.type(), DenseTensorType):
-            build.set_parameter(f"result {i}", value)
+    tensors = [v for op in program.global_block().ops for v in op.results() if isinstance(v.type(), DenseTensorType)]
+    stored = range(len(tensors)) if data.draw(st.booleans()) else data.draw(st.sets(st.integers(0, len(tensors) - 1)))
+    for i in stored:
+        build.set_parameter(f"result {i}", tensors[i])
 
     def filled(value):
         return (rng.standard_normal(value.shape) * 3).astype(value.dtype)
     feed = {op.attrs()["name"]: filled(op.result(0)) for op in program.walk() if op.name() == "pd_op.data"}
     scope = Scope({name: filled(v) for name, v in program.parameters().items()})
-    expected = interpret(program, feed, dict(scope))
-    executor, memory = Executor(program), Memory()
-    executor.run(feed, scope, memory)
-    for name, want in expected.items():
-        assert scope[name].dtype == want.dtype
-        np.testing.assert_array_equal(scope[name], want, err_msg=name)
-    assert memory.peak >= memory.live >= 0
+    first = dict(scope)
+    expected = interpret(program, feed, first)
+    executor = Executor(program)
+    for _ in range(2):                  # the second time, the arena holds what the first has left there
+        scope, memory = Scope(first), Memory()
+        executor.run(feed, scope, memory)
+        for name, want in expected.items():
+            assert scope[name].dtype == want.dtype
+            np.testing.assert_array_equal(scope[name].astype(np.float64), want.astype(np.float64), err_msg=name)
+        assert memory.peak >= memory.live >= 0
 
 
 # ----------------------------------------------------------------------------------------------------- inputs
@@ -172,6 +177,7 @@ def peak(f, *arrays):
 
 
 KB = np.zeros(1024 // 4, np.float32)
+ALIGNED = 64        # the arena's own bytes: what is needed to align it
 
 
 def test_what_is_dead_is_freed():
@@ -181,7 +187,8 @@ def test_what_is_dead_is_freed():
                 x = tanh(x)
             return x
         return f
-    assert peak(chain(3), KB) == peak(chain(50), KB) == 2 * KB.nbytes
+    # one for all that are written over one another, one for the result
+    assert peak(chain(3), KB) == peak(chain(50), KB) == 2 * KB.nbytes + ALIGNED
 
 
 def test_what_is_alive_is_held():
@@ -191,11 +198,11 @@ def test_what_is_alive_is_held():
         for y in ys[1:]:
             total = total + y
         return total
-    assert peak(f, KB) == 6 * KB.nbytes
+    assert peak(f, KB) == 6 * KB.nbytes + ALIGNED      # five, and the result
 
 
 def test_views_share_their_buffer():
-    assert peak(lambda x: tanh(x).reshape([2, -1])[0], KB) == KB.nbytes
+    assert peak(lambda x: tanh(x).reshape([2, -1])[0], KB) == KB.nbytes         # the arena is empty
 
 
 def test_a_shape_alone_keeps_nothing_alive():
@@ -219,8 +226,8 @@ def test_the_last_use_inside_a_branch():
         h = tanh(x)
         y = cond(x.sum() > -1.0, lambda: tanh(tanh(h)), lambda: h)
         return tanh(tanh(y))
-    # h, and the two of the branch; then y and one exp at a time; the condition and its sum are a few bytes
-    assert 3 * KB.nbytes <= peak(f, KB) <= 3 * KB.nbytes + 64
+    # h, which y may be; the two of the branch in one; what follows y, and the result
+    assert 4 * KB.nbytes <= peak(f, KB) <= 4 * KB.nbytes + ALIGNED + 64     # the condition and its sum
 
 
 # ------------------------------------------------------------------------------------------------------ errors

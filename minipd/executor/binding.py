@@ -1,0 +1,206 @@
+"""A program bound to sizes and to an arena: the list of functions that a run calls.
+
+Made once per size and used by every run after that: a kernel on static values is one call of a function that holds its
+arrays already, and views of static values are no instruction at all.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from minipd.executor.calls import Call
+from minipd.executor.control import CONTROL
+from minipd.executor.frame import Frame, Steps
+from minipd.executor.layout import Layout
+from minipd.executor.preparation import Item, Preparation
+from minipd.framework.dtype import to_np
+from minipd.ir.value import Value
+
+__all__: list[str] = []
+
+
+class Binding:
+    """`layout`, with its arrays taken of `memory` (bytes, as many as its plan asks for).
+
+    program: the functions, in order.  frame: the state of the run that is going on.
+    """
+
+    def __init__(self, prepared: Preparation, layout: Layout, memory: np.ndarray, owned: dict[str, ref]):
+        self.prepared, self.layout, self.memory = prepared, layout, memory
+        self.frame = Frame(len(prepared.slots), owned)
+        for value, array in layout.constants.items():
+            self.frame.slots[self.slot(value)] = array
+        for item in prepared.items:
+            self._fill(item)
+        self.program = self.steps(prepared.top)
+        self.passing = [self.slot(v) for v in prepared.dynamic]
+        layout.arrays.clear()               # the stand-ins have done their work
+
+    def finish(self) -> None:
+        """The run is over: let go of everything that is not the binding's own."""
+        slots = self.frame.slots
+        for i in self.passing:
+            slots[i] = None
+        self.frame.begin({}, {}, None)
+
+    def slot(self, value: Value) -> int:
+        return self.prepared.slots[value]
+
+    # --------------------------------------------------------------------------------------- the static arrays
+    def _fill(self, item: Item) -> None:
+        """Put the arrays of static results into their slots."""
+        call, layout, slots = item.call, self.layout, self.frame.slots
+        if call is None:
+            if item.op.name() == "builtin.split" and item.op.result(0) not in self.prepared.dynamic:
+                CONTROL["builtin.split"](self, item)()
+            return
+        for value in call.results:
+            if value in self.prepared.dynamic or value in layout.constants:
+                continue
+            if value in layout.own:
+                slots[self.slot(value)] = self._array(value)
+            else:
+                assert call.kernel is not None
+                slots[self.slot(value)] = call.kernel(*self._view_operands(call), **layout.attrs[item])
+
+    def _array(self, value: Value) -> np.ndarray:
+        like = self.layout.arrays[value]
+        return np.ndarray(like.shape, like.dtype, self.memory, self.layout.own[value].whole().offset, like.strides)
+
+    def _view_operands(self, call: Call) -> list[Any]:
+        base, *others = call.operands
+        return [self.frame.slots[self.slot(base)], *(self._shape_alone(v) for v in others)]
+
+    def _shape_alone(self, value: Value) -> np.ndarray:
+        """What stands for an operand of which only the shape is read."""
+        return np.broadcast_to(np.zeros((), to_np(value.dtype)), self.layout.shape(value))
+
+    # -------------------------------------------------------------------------------------------------- steps
+    def steps(self, items: list[Item]) -> Steps:
+        """The functions for the items of a block."""
+        steps = Steps()
+        for item in items:
+            function = self._control(item) if item.call is None else self._call(item, item.call)
+            if function is not None:
+                steps.add(item.op, function, tuple(self.slot(v) for v in item.dead), self.frame)
+        return steps
+
+    def _control(self, item: Item) -> Callable[[], Any] | None:
+        results = item.op.results()
+        if item.op.name() == "builtin.split" and results and results[0] not in self.prepared.dynamic:
+            return None
+        return CONTROL[item.op.name()](self, item)
+
+    def _call(self, item: Item, call: Call) -> Callable[[], Any] | None:
+        dynamic, layout, slots = self.prepared.dynamic, self.layout, self.frame.slots
+        attrs = layout.attrs[item]
+        static = not any(r in dynamic for r in call.results)
+        if static and call.view:
+            value = call.results[0]
+            return self._copy(call, value) if value in layout.copies else None
+        if static and all(r in layout.constants for r in call.results):
+            return None
+        arrays = [self._shape_alone(v) if i in call.shape_only else None if v in dynamic else slots[self.slot(v)]
+                  for i, v in enumerate(call.operands)]
+        waiting = [(i, self.slot(v)) for i, v in enumerate(call.operands)
+                   if i not in call.shape_only and v in dynamic]
+        if static:
+            outs = tuple(slots[self.slot(r)] for r in call.results)
+            return _into(call, outs, arrays, attrs) if not waiting else _into_late(call, outs, arrays, waiting, attrs,
+                                                                                   slots)
+        if call.inplace_state:
+            return self._over_state(call, arrays, waiting, attrs)
+        return self._allocating(call, arrays, waiting, attrs)
+
+    def _copy(self, call: Call, value: Value) -> Callable[[], Any]:
+        """A view that cannot be one: the elements of the base, in the order in which they are seen, into a buffer."""
+        base, buffer = self.frame.slots[self.slot(call.operands[0])], self.frame.slots[self.slot(value)]
+        return functools.partial(np.copyto, buffer.reshape(base.shape), base)
+
+    def _allocating(self, call: Call, arrays: list, waiting: list, attrs: dict) -> Callable[[], Any]:
+        frame, slots = self.frame, self.frame.slots
+        results = [self.slot(r) for r in call.results]
+        kernel, comm, multi, name = call.kernel, call.comm, call.multi, call.op.name()
+        if kernel is None:
+            kernel = _new_buffers(call, [(self.layout.shape(r), to_np(r.dtype)) for r in call.results])
+
+        def step() -> None:
+            operands = arrays.copy()
+            for i, slot in waiting:
+                operands[i] = slots[slot]
+            if comm:
+                operands.insert(0, frame.communicator(name))
+            made = kernel(*operands, **attrs)
+            if multi:
+                for i, array in zip(results, made, strict=True):
+                    slots[i] = array
+                if frame.memory is not None:
+                    frame.keep(made)
+                return
+            if type(made) is not np.ndarray:
+                made = np.asarray(made)
+            slots[results[0]] = made
+            if frame.memory is not None:
+                frame.keep((made,))
+        return step
+
+    def _over_state(self, call: Call, arrays: list, waiting: list, attrs: dict) -> Callable[[], Any]:
+        """An optimizer's update: the buffers for the results are the state that it reads."""
+        row, frame, slots = call.op.row, self.frame, self.frame.slots
+        assert row is not None and call.kernel_out is not None
+        overwritten = [row.inplace[i] for i in range(len(call.results))]
+        results, kernel_out, multi = [self.slot(r) for r in call.results], call.kernel_out, call.multi
+
+        def step() -> None:
+            operands = arrays.copy()
+            for i, slot in waiting:
+                operands[i] = slots[slot]
+            outs = tuple(operands[i] for i in overwritten)
+            kernel_out(outs if multi else outs[0], *operands, **attrs)
+            for i, array in zip(results, outs, strict=True):
+                slots[i] = array
+            frame.keep(outs)
+        return step
+
+
+def _into(call: Call, outs: tuple, arrays: list, attrs: dict) -> Callable[[], Any]:
+    """The call on arrays that stay where they are."""
+    if call.bind is not None:
+        return call.bind(outs, arrays)
+    if call.ufunc is not None:
+        return functools.partial(call.ufunc, *arrays, out=outs[0])
+    assert call.kernel_out is not None
+    return functools.partial(call.kernel_out, outs if call.multi else outs[0], *arrays, **attrs)
+
+
+def _into_late(call: Call, outs: tuple, arrays: list, waiting: list, attrs: dict, slots: list) -> Callable[[], Any]:
+    """The call into buffers that stay, on operands of which some are known only when it runs."""
+    out, kernel_out, ufunc = outs if call.multi else outs[0], call.kernel_out, call.ufunc
+    assert kernel_out is not None
+
+    def step() -> None:
+        operands = arrays.copy()
+        for i, slot in waiting:
+            operands[i] = slots[slot]
+        if ufunc is not None:
+            ufunc(*operands, out=out)
+        else:
+            kernel_out(out, *operands, **attrs)
+    return step
+
+
+def _new_buffers(call: Call, like: list[tuple[tuple, np.dtype]]) -> Callable[..., Any]:
+    """`kernel`, for a call that has only `kernel_out`."""
+    kernel_out, multi = call.kernel_out, call.multi
+    assert kernel_out is not None
+
+    def kernel(*operands: Any, **attrs: Any) -> Any:
+        outs = tuple(np.empty(shape, dtype) for shape, dtype in like)
+        kernel_out(outs if multi else outs[0], *operands, **attrs)
+        return outs if multi else outs[0]
+    return kernel

@@ -1,0 +1,137 @@
+"""What the executor does for operations that are no calls: inputs, state, results, bundles, branches, stacks.
+
+A maker takes the binding and an item and returns a function without arguments that works on the binding's frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from minipd.executor.preparation import STATE, Item, results_of
+
+if TYPE_CHECKING:
+    from minipd.executor.binding import Binding
+
+__all__: list[str] = []
+
+Step = Callable[[], None]
+
+
+def _data(bound: Binding, item: Item) -> Step:
+    name, slot, frame = item.op.attributes["name"].value, bound.slot(item.op.result(0)), bound.frame
+    slots = frame.slots
+
+    def step() -> None:
+        slots[slot] = frame.feed[name]
+    return step
+
+
+def _state(bound: Binding, item: Item) -> Step:
+    name = item.op.attributes[STATE[item.op.name()]].value
+    value, frame = item.op.result(0), bound.frame
+    slot, slots, shape = bound.slot(value), frame.slots, bound.layout.shape(value)
+    overwritten = bound.prepared.inplace.get(name) is value
+
+    def step() -> None:
+        array = slots[slot] = frame.read_state(name, shape, value, overwritten)
+        frame.keep((array,))
+    return step
+
+
+def _set_parameter(bound: Binding, item: Item) -> Step:
+    name, slot = item.op.attributes["parameter_name"].value, bound.slot(item.op.operand_source(0))
+    frame, slots = bound.frame, bound.frame.slots
+
+    def step() -> None:
+        array = frame.writes[name] = slots[slot]
+        frame.keep((array,))
+    return step
+
+
+def _output(bound: Binding, item: Item) -> Step:
+    op = item.op
+    fetched = op.name() == "pd_op.fetch"
+    name, slot = op.attributes["name" if fetched else "output_name"].value, bound.slot(op.operand_source(0))
+    result = bound.slot(op.result(0)) if fetched else slot
+    frame, slots = bound.frame, bound.frame.slots
+
+    def step() -> None:
+        array = frame.outputs[name] = slots[result] = slots[slot]
+        frame.keep((array, array) if fetched else (array,))
+    return step
+
+
+def _split(bound: Binding, item: Item) -> Step:
+    op, frame, slots = item.op, bound.frame, bound.frame.slots
+    results, sources = [bound.slot(r) for r in op.results()], [bound.slot(v) for v in item.reads()]
+
+    def step() -> None:
+        arrays = [slots[i] for i in sources]
+        for i, array in zip(results, arrays, strict=True):
+            slots[i] = array
+        frame.keep(arrays)
+    return step
+
+
+def _if(bound: Binding, item: Item) -> Step:
+    frame, slots = bound.frame, bound.frame.slots
+    condition = bound.slot(item.op.operand_source(0))
+    results = [bound.slot(r) for r in item.op.results()]
+    branches = [(bound.steps(block), [bound.slot(v) for v in values],
+                 [bound.slot(v) for v in yielded_here(block, values) if v in bound.prepared.dynamic])
+                for block, values in zip(item.blocks, item.yields, strict=True)]
+
+    def step() -> None:
+        steps, yielded, inside = branches[0 if slots[condition] else 1]
+        frame.run(steps)
+        arrays = [slots[i] for i in yielded]
+        for i, array in zip(results, arrays, strict=True):
+            slots[i] = array
+        frame.keep(arrays)
+        frame.empty(inside)
+    return step
+
+
+def yielded_here(block: list[Item], values: list[Any]) -> list[Any]:
+    """Those of the values that the block itself makes, each once: they end with it."""
+    made = {v for item in block for v in results_of(item)}
+    return [v for v in dict.fromkeys(values) if v in made]
+
+
+def _stack_create(bound: Binding, item: Item) -> Step:
+    results, slots = [bound.slot(r) for r in item.op.results()], bound.frame.slots
+
+    def step() -> None:
+        stack: list[Any] = []
+        for i in results:               # both ends are the stack itself
+            slots[i] = stack
+    return step
+
+
+def _tuple_push(bound: Binding, item: Item) -> Step:
+    inlet, *values = map(bound.slot, item.op.operands_source())
+    frame, slots = bound.frame, bound.frame.slots
+
+    def step() -> None:
+        arrays = tuple(slots[i] for i in values)
+        slots[inlet].append(arrays)
+        frame.keep(arrays)
+    return step
+
+
+def _tuple_pop(bound: Binding, item: Item) -> Step:
+    outlet, results = bound.slot(item.op.operand_source(0)), [bound.slot(r) for r in item.op.results()]
+    slots = bound.frame.slots
+
+    def step() -> None:
+        for i, array in zip(results, slots[outlet].pop(), strict=True):     # held since it was pushed
+            slots[i] = array
+    return step
+
+
+CONTROL: dict[str, Callable[[Any, Item], Step]] = {
+    "builtin.split": _split, "pd_op.data": _data, "builtin.parameter": _state, "builtin.constant": _state,
+    "builtin.set_parameter": _set_parameter, "builtin.shadow_output": _output, "pd_op.fetch": _output, "pd_op.if": _if,
+    "cf.stack_create": _stack_create, "cf.tuple_push": _tuple_push, "cf.tuple_pop": _tuple_pop,
+}

@@ -1,0 +1,265 @@
+"""A program, prepared: everything about running it that no run and no size changes.
+
+*Slots.*  Every value has a place in a list.  A value is **static** if its array lies in the arena, where it stays for
+all runs of one size: then it is put into its slot once, and kernels that touch only static values are called with their
+arrays bound.  Everything else is **dynamic** and stands in its slot from the instruction that makes it to the last one
+that reads it: what is fed, program state, what a row without `kernel_out` or a collective returns, the results of a
+branch, and what leaves the run (results and new state get memory of their own, which later runs never touch).
+
+*Positions.*  Items are numbered in the order in which they can run, those of regions before the operation that owns the
+region.  A region runs at most once in a run, so the span from the first to the last position at which a value is
+touched covers every moment at which it is alive.
+
+*State that is written over.*  An INPLACE row that reads state and whose result is the same state's new value (an
+optimizer's update) writes over it, if nothing reads the old value later.  Such calls are moved behind everything else,
+so that a run that fails before them has changed nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from minipd.executor.calls import MAKERS, Call, call_of
+from minipd.framework.row import Trait
+from minipd.ir.block import Block
+from minipd.ir.operation import Operation, captured
+from minipd.ir.program import Program
+from minipd.ir.schema import is_attribute_only, result_values
+from minipd.ir.traits import IrTrait
+from minipd.ir.value import Value
+
+__all__: list[str] = []
+
+#: operations that the executor itself gives a meaning (`control`)
+STRUCTURE = frozenset({
+    "builtin.split", "pd_op.data", "builtin.parameter", "builtin.constant", "builtin.set_parameter",
+    "builtin.shadow_output", "pd_op.fetch", "pd_op.if", "cf.stack_create", "cf.tuple_push", "cf.tuple_pop"})
+#: bundles are looked through, and what a region yields is taken by the operation that owns it
+SKIPPED = frozenset({"builtin.combine", "cf.yield"})
+STATE = {"builtin.parameter": "parameter_name", "builtin.constant": "tensor_name"}
+
+
+@dataclass(eq=False)
+class Item:
+    """One operation to run.
+
+    at: its position.  call: what it calls, None for structure.  blocks: the items of its regions.  yields: what these
+    yield.  dead: the dynamic values that nothing reads afterwards.
+    """
+
+    op: Operation
+    call: Call | None = None
+    at: int = 0
+    blocks: list[list[Item]] = field(default_factory=list)
+    yields: list[list[Value]] = field(default_factory=list)
+    dead: list[Value] = field(default_factory=list)
+
+    def reads(self) -> list[Value]:
+        """The values that it reads itself (what its regions read, their items read)."""
+        if self.call is not None:
+            return self.call.reads()
+        if self.op.name() == "builtin.split":
+            return parts_of(self.op)
+        return unbundled([*self.op.operands_source(), *(v for values in self.yields for v in values)])
+
+
+class Preparation:
+    """The items of a program, flat (`items`, by position) and as the global block runs them (`top`).
+
+    slots: value -> its place.  sources: value -> the values that it may share memory with, that come before it.
+    dynamic: the dynamic values.  inplace: names of the state that is written over.
+    """
+
+    def __init__(self, program: Program):
+        self.slots: dict[Value, int] = {}
+        self.items: list[Item] = []
+        self.sources: dict[Value, list[Value]] = {}
+        self.inplace: dict[str, Value] = {}
+        self.top = self._block(program.global_block())
+        self._write_state_last()
+        for item in self._flat(self.top):
+            item.at = len(self.items)
+            self.items.append(item)
+            for value in (*item.reads(), *results_of(item)):
+                self.slots.setdefault(value, len(self.slots))
+        leaving = self._leaving()
+        self.dynamic: set[Value] = set()
+        for item in self.items:
+            if self._is_dynamic(item, leaving):
+                self.dynamic.update(results_of(item))
+        self._end_dynamic(self.top)
+
+    # --------------------------------------------------------------------------------------------------- items
+    def _block(self, block: Block) -> list[Item]:
+        items: list[Item] = []
+        for op in block:
+            if op.name() in SKIPPED or (
+                    op.name() not in MAKERS and IrTrait.CONSTANT in op.info.traits and is_attribute_only(op)):
+                continue
+            if op.name() == "builtin.split" and op.results() == parts_of(op):
+                continue                    # the call that makes the bundle makes these
+            item = Item(op)
+            if op.name() in STRUCTURE:
+                for region in op.regions:
+                    inner, end = region.front(), region.front().back()
+                    item.blocks.append(self._block(inner))
+                    item.yields.append([] if end is None or end.name() != "cf.yield" else end.operands_source())
+            else:
+                item.call = call_of(op)
+            items.append(item)
+            self._note_sources(item)
+        return items
+
+    def _note_sources(self, item: Item) -> None:
+        call, op = item.call, item.op
+        for i, value in enumerate(results_of(item)):
+            if call is None:
+                if op.name() == "pd_op.if":
+                    self.sources[value] = [values[i] for values in item.yields]
+                elif op.name() == "builtin.split":
+                    self.sources[value] = [parts_of(op)[i]]
+                elif op.name() == "pd_op.fetch":
+                    self.sources[value] = op.operands_source()
+            elif call.view:
+                self.sources[value] = [call.operands[0]]
+            elif call.passes:
+                self.sources[value] = call.reads()
+
+    def _flat(self, items: list[Item]) -> Iterable[Item]:
+        for item in items:
+            for block in item.blocks:
+                yield from self._flat(block)
+            yield item
+
+    # ------------------------------------------------------------------------------------ state written in place
+    def _write_state_last(self) -> None:
+        """Find the calls that write over state, and move them, with the writes of their results, to the end."""
+        calls = {item: pairs for item in self.top if (pairs := self._state_pairs(item))}
+        while True:                     # what one of them reads, no other may write over
+            written = {old: item for item, pairs in calls.items() for old, _, _ in pairs}
+            clash = next((item for item in calls for v in item.reads() for root in self._roots(v)
+                          if written.get(root, item) is not item), None)
+            if clash is None:
+                break
+            del calls[clash]
+        results = {r for item in calls for r in results_of(item)}
+        last = [i for i in self.top if i in calls]
+        writes = [i for i in self.top if i.op.name() == "builtin.set_parameter" and i.op.operand_source(0) in results]
+        moved = {id(i) for i in (*last, *writes)}
+        self.top = [i for i in self.top if id(i) not in moved] + last + writes
+        for item, pairs in calls.items():
+            assert item.call is not None
+            for old, new, name in pairs:
+                self.inplace[name] = old
+                self.sources[new] = [old]
+            item.call.inplace_state = True
+
+    def _state_pairs(self, item: Item) -> list[tuple[Value, Value, str]]:
+        """(old value, new value, name) of every state that a call may write over; empty unless it may all of them."""
+        call, row = item.call, item.op.row
+        if call is None or row is None or call.kernel_out is None or Trait.INPLACE not in row.traits:
+            return []
+        pairs = []
+        for result, operand in row.inplace.items():
+            old, new = call.operands[operand], call.results[result]
+            state, uses = old.get_defining_op(), new.all_used_ops()
+            if state is None or state.name() != "builtin.parameter" or len(uses) != 1:
+                return []
+            name = state.attributes["parameter_name"].value
+            if uses[0].name() != "builtin.set_parameter" or uses[0].attributes["parameter_name"].value != name:
+                return []
+            if sum(v is old for v in call.operands) > 1 or self._is_kept(old):
+                return []
+            pairs.append((old, new, name))
+        return pairs if len(pairs) == len(call.results) else []
+
+    def _is_kept(self, value: Value) -> bool:
+        """Whether a value, or something on its memory, leaves the run or is read where that cannot be foreseen."""
+        users = value.all_used_ops()
+        names = {op.name() for op in users}
+        if names & {"builtin.set_parameter", "builtin.shadow_output", "pd_op.fetch", "cf.tuple_push", "cf.yield"}:
+            return True
+        return any(self._is_kept(v) for v, sources in self.sources.items() if value in sources)
+
+    def _roots(self, value: Value) -> list[Value]:
+        """The value, and all those before it that it may share memory with."""
+        found = {value: None}
+        pending = [value]
+        while pending:
+            for source in self.sources.get(pending.pop(), ()):
+                if source not in found:
+                    found[source] = None
+                    pending.append(source)
+        return list(found)
+
+    # -------------------------------------------------------------------------------------- static and dynamic
+    def _leaving(self) -> set[Value]:
+        """The values whose memory outlives the run, or stands on a stack."""
+        pending: list[Value] = []
+        for item in self.items:
+            name = item.op.name()
+            if name in ("builtin.shadow_output", "pd_op.fetch"):
+                pending.append(item.op.operand_source(0))
+            elif name == "builtin.set_parameter":
+                if item.op.attributes["parameter_name"].value not in self.inplace:
+                    pending.append(item.op.operand_source(0))
+            elif name == "cf.tuple_push":
+                pending += item.op.operands_source()[1:]
+        found: set[Value] = set()
+        while pending:
+            value = pending.pop()
+            if value not in found:
+                found.add(value)
+                pending += self.sources.get(value, ())
+        return found
+
+    def _is_dynamic(self, item: Item, leaving: set[Value]) -> bool:
+        call = item.call
+        if call is None:
+            return item.op.name() != "builtin.split" or any(v in self.dynamic for v in item.reads())
+        if call.view:
+            return call.operands[0] in self.dynamic
+        if any(r in leaving for r in call.results) or call.inplace_state:
+            return True
+        return call.kernel_out is None and not call.constant
+
+    def _end_dynamic(self, items: list[Item], yields: Sequence[Value] = ()) -> None:
+        """Note at each item the dynamic values of its block that end there; what regions read, their owner reads, and
+        what a block yields, its owner lets go of."""
+        last: dict[Value, Item] = {}
+        for item in items:
+            inside = unbundled(captured(item.op)) if item.blocks else []
+            made = results_of(item)
+            last.update((v, item) for v in (*made, *item.reads(), *inside) if v in last or v in made)
+            for block, values in zip(item.blocks, item.yields, strict=True):
+                self._end_dynamic(block, values)
+        for value, item in last.items():
+            if value in self.dynamic and value not in yields and not self._is_outside(value):
+                item.dead.append(value)
+
+    def _is_outside(self, value: Value) -> bool:
+        """Whether a value's memory is the caller's, who holds it anyway."""
+        return all((op := v.get_defining_op()) is not None and (op.name() == "pd_op.data" or op.name() in STATE)
+                   for v in self._roots(value) if v not in self.sources)
+
+
+def results_of(item: Item) -> Sequence[Value]:
+    """The values that an item makes."""
+    return item.op.results() if item.call is None else item.call.results
+
+
+def parts_of(split: Operation) -> list[Value]:
+    """The values that a `builtin.split` takes out of its bundle."""
+    bundle = split.operand_source(0)
+    op = bundle.get_defining_op()
+    return unbundled([bundle]) if op is None or op.row is None else list(result_values(op))
+
+
+def unbundled(values: Iterable[Value]) -> list[Value]:
+    """The values, those that `builtin.combine` made replaced by what it combined."""
+    found: list[Value] = []
+    for v in values:
+        op = v.get_defining_op()
+        found += op.operands_source() if op is not None and op.name() == "builtin.combine" else [v]
+    return found
