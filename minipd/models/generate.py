@@ -12,10 +12,12 @@ from minipd.ops.creation import to_tensor
 __all__ = ["generate"]
 
 
-def generate(model: LlamaForCausalLM, prompt: np.ndarray, n: int, temperature: float, seed: int) -> np.ndarray:
+def generate(model: LlamaForCausalLM, prompt: np.ndarray, n: int, temperature: float, seed: int,
+             known: int | None = None) -> np.ndarray:
     """Continue `prompt`, int [tokens], by n tokens.  Returns prompt and continuation, int64 [tokens + n].
 
-    temperature: 0 takes the likeliest token each time; 1 samples from the model's distribution.
+    temperature: 0 takes the likeliest token each time; 1 samples from the model's distribution.  known: only ids below
+    it are written (default: all of the model's); a short text gives a tokenizer with fewer ids than the model has.
     Ranks of a distributed model all call this; they draw the same numbers and so write the same text.
     """
     longest = model.config.max_seq
@@ -24,7 +26,7 @@ def generate(model: LlamaForCausalLM, prompt: np.ndarray, n: int, temperature: f
     with no_grad():
         for u in draws:
             ids = np.array(tokens[-longest:], np.int64)[None]
-            logits = model(to_tensor(ids))[0, -1].numpy().astype(np.float64)
+            logits = model(to_tensor(ids))[0, -1].numpy()[:known].astype(np.float64)
             tokens.append(_pick(logits, temperature, u))
     return np.array(tokens, np.int64)
 

@@ -35,7 +35,7 @@ from minipd.nn.clip import ClipGradByGlobalNorm
 from minipd.nn.parameter import LazyGuard
 from minipd.optimizer import AdamW
 from minipd.optimizer.lr import CosineAnnealingDecay, LinearWarmup
-from minipd.parallel.checkpoint import load_checkpoint, read_index, save_checkpoint
+from minipd.parallel.checkpoint import load_checkpoint, save_checkpoint
 from minipd.parallel.static_step import StaticStep
 from minipd.parallel.step import EagerStep, Step, shard_model
 
@@ -130,9 +130,7 @@ class Trainer:
         index = load_checkpoint(folder, self.step.state(), self.comm)
         for _ in range(index["step"]):
             self.schedule.step()
-        if index["step"] >= self.config.train.steps:
-            raise InputError(f"train.steps above {index['step']}, the step of the checkpoint",
-                             str(self.config.train.steps), "raise --steps to train on")
+        must_go_on(self.config, index["step"])
         return index["step"]
 
     # -------------------------------------------------------------------------------------------------- the run
@@ -152,8 +150,13 @@ class Trainer:
         self.progress.note(
             f"{n:,} parameters, mesh {config.dist.mesh}, {'eager' if config.dist.eager else 'static'}, run {path}\n"
             f"held-out text: unigram entropy {unigram:.3f}, bigram {bigram:.3f} nats/token")
-        done = self._loop(folder, path)
-        self._finish(folder, path, done, unigram, bigram)
+        try:
+            self._loop(folder, path)
+            self._finish(folder, path, unigram, bigram)
+        finally:                                        # after an error too: the bar has hidden the terminal's cursor
+            self.progress.finish()
+            if folder is not None:
+                folder.close()
         return path if self.first else None
 
     def _entropies(self) -> tuple[float, float]:
@@ -171,7 +174,7 @@ class Trainer:
                 if row["step"] <= self.start:
                     folder.log(**row)
 
-    def _loop(self, folder: RunFolder | None, path: Path) -> int:
+    def _loop(self, folder: RunFolder | None, path: Path) -> None:
         t = self.config.train
         tokens = t.batch * self.config.data.seq_len
         handlers = self._catch_signals()
@@ -196,11 +199,10 @@ class Trainer:
                 if stop:
                     self.progress.note(f"stopped after step {step}; go on with --resume {path}")
                 if last:
-                    return step
+                    return
         finally:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-        return self.start
 
     def _catch_signals(self) -> dict:
         """Ctrl-C asks to stop; a second one stops at once.
@@ -234,21 +236,20 @@ class Trainer:
         extra = {"step": step, "model": dataclasses.asdict(self.config.model), "mesh": self.config.dist.mesh}
         save_checkpoint(path / CHECKPOINTS / f"step-{step:06d}", self.step.state(), extra, self.comm)
 
-    def _finish(self, folder: RunFolder | None, path: Path, step: int, unigram: float, bigram: float) -> None:
+    def _finish(self, folder: RunFolder | None, path: Path, unigram: float, bigram: float) -> None:
         s = self.config.sample
         text = ""
         if s.tokens:
-            prompt = self.corpus.tokenizer.encode(s.prompt)
-            text = self.corpus.tokenizer.decode(
-                generate(self.model, prompt, s.tokens, s.temperature, self.config.seed))
+            tokenizer = self.corpus.tokenizer
+            prompt = tokenizer.encode(s.prompt)
+            text = tokenizer.decode(generate(self.model, prompt, s.tokens, s.temperature, self.config.seed,
+                                             known=tokenizer.vocab_size))
         if folder is not None:
             plot.loss_curve(read_metrics(path), path / "loss.svg", unigram, bigram)
             if text:
                 folder.write("sample.txt", text + "\n")
                 self.progress.note(f"\n{text}\n")
-            self.progress.note(f"loss curve, checkpoint and sample: {path}")
-            folder.close()
-        self.progress.finish()
+            self.progress.note(f"loss curve{', checkpoint and sample' if text else ' and checkpoint'}: {path}")
 
 
 class _Ask:
@@ -274,5 +275,11 @@ def latest_checkpoint(given: Path) -> Path:
     found = [f for f in found if (f / "index.json").is_file()]
     if not found:
         raise InputError("a checkpoint, or a run folder with one", str(given), "name another path")
-    read_index(found[-1])
     return found[-1]
+
+
+def must_go_on(config: RunConfig, step: int) -> None:
+    """Raise InputError if a run has nothing left to do after this step of a checkpoint."""
+    if step >= config.train.steps:
+        raise InputError(f"train.steps above {step}, the step of the checkpoint", str(config.train.steps),
+                         "raise --steps to train on")

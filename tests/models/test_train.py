@@ -126,6 +126,21 @@ def test_uneven_vocabulary(corpus, tmp_path):
     np.testing.assert_allclose(two, one, rtol=1e-10)
 
 
+def test_a_text_too_short_for_the_vocabulary_still_gets_a_sample(tmp_path):
+    """Of 700 ids its tokenizer learns some 280; those that nobody can read are not written."""
+    text = tmp_path / "short.txt"
+    text.write_text("the cat sat on the mat. " * 40)
+    run = train(text, tmp_path / "runs", "--steps", "2", "--vocab_size", "700", "--sample.tokens", "20",
+                "--mesh", "dp=1,tp=1")
+    assert (run / "sample.txt").is_file() and (run / "loss.svg").is_file()
+
+
+def test_without_a_sample_none_is_announced(corpus, tmp_path, capsys):
+    run = train(corpus, tmp_path, "--steps", "1", "--sample.tokens", "0", "--mesh", "dp=1,tp=1")
+    assert not (run / "sample.txt").exists()
+    assert f"loss curve and checkpoint: {run}" in capsys.readouterr().out
+
+
 @pytest.mark.mpi
 def test_mpi_ranks_train_like_simulated_ones(corpus, tmp_path):
     simulated = losses(train(corpus, tmp_path / "sim", "--steps", "3"))
