@@ -13,7 +13,7 @@ from minipd.dist.launch import launch_mpi
 from minipd.framework.errors import InputError
 from minipd.models.config import RunConfig, from_arguments
 from minipd.models.corpus import load_corpus
-from minipd.models.trainer import latest_checkpoint, run_rank
+from minipd.models.trainer import latest_checkpoint, must_go_on, run_rank
 from minipd.parallel.checkpoint import read_index
 
 __all__ = ["main"]
@@ -31,6 +31,9 @@ def main(argv: Sequence[str]) -> int:
         run_rank(connect(), config)
         return 0
     check_inputs(config)
+    if world := started_by_mpiexec():
+        raise InputError("`minipd train` alone, which starts its ranks itself", f"{world} of them, started by mpiexec",
+                         "leave mpiexec out and set dist.mesh")
     if config.dist.ranks == 1:
         run_rank(None, config)
         return 0
@@ -45,6 +48,15 @@ def started_by_launcher() -> bool:
     return "MINIPD_RANKS" in os.environ
 
 
+def started_by_mpiexec() -> int:
+    """How many processes mpiexec has started with this one, where that is more than one; else 0.
+
+    Each of them would start ranks of its own, and train by itself.
+    """
+    size = next((os.environ[name] for name in ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE") if name in os.environ), "1")
+    return int(size) if int(size) > 1 else 0
+
+
 def check_inputs(config: RunConfig) -> None:
     """Raise InputError if the corpus or the checkpoint to resume from is not what the run needs.
 
@@ -55,6 +67,7 @@ def check_inputs(config: RunConfig) -> None:
         index = read_index(latest_checkpoint(Path(config.resume)))
         _must_equal("model", dataclasses.asdict(config.model), index["model"], config.resume)
         _must_equal("dist.mesh", config.dist.mesh, index["mesh"], config.resume)
+        must_go_on(config, index["step"])
 
 
 def _must_equal(what: str, wanted: Any, found: Any, where: str) -> None:

@@ -117,6 +117,15 @@ def test_a_checkpoint_of_another_model_or_mesh_is_refused(corpus, tmp_path, caps
     assert len(list(tmp_path.iterdir())) == 1
 
 
+def test_mpiexec_around_the_command_is_refused(corpus, tmp_path, capsys, monkeypatch):
+    """Every process of it would start ranks, and train by itself."""
+    monkeypatch.delenv("MINIPD_RANKS", raising=False)
+    monkeypatch.setenv("PMI_SIZE", "4")
+    assert main(["train", "--corpus", str(corpus), "--out", str(tmp_path), *TINY]) == 2
+    err = capsys.readouterr().err.strip()
+    assert "4 of them, started by mpiexec: leave mpiexec out" in err and not list(tmp_path.iterdir())
+
+
 def test_uneven_vocabulary(corpus, tmp_path):
     """301 tokens over two ranks are 151 and 150: the loss is that of one rank."""
     two = losses(train(corpus, tmp_path, "--steps", "3", "--vocab_size", "301", "--mesh", "dp=1,tp=2",
