@@ -28,11 +28,11 @@ COUNT, NOT_NEGATIVE, POSITIVE, DECAY = Range(1), Range(0), Range(0, open_below=T
 
 RANGES = {
     "seed": Range(0, limit=2**63),
+    "data.seq_len": COUNT,          # before model.max_seq, which takes its value from here unless it is set
     "model.vocab_size": Range(256),
     **{f"model.{name}": COUNT for name in ("dim", "layers", "heads", "kv_heads", "ffn_dim", "max_seq")},
     "model.rope_base": Range(1, open_below=True),
     "model.norm_eps": POSITIVE,
-    "data.seq_len": COUNT,
     **{f"train.{name}": COUNT for name in ("steps", "batch", "micro_batches", "eval_every", "eval_batches")},
     **{f"train.{name}": NOT_NEGATIVE for name in ("min_lr", "weight_decay", "clip_norm", "checkpoint_every")},
     **{f"train.{name}": POSITIVE for name in ("lr", "epsilon")},
