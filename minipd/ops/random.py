@@ -25,7 +25,7 @@ __all__ = ["dropout", "gaussian", "normal", "rand", "randn", "standard_normal", 
 class Uniform:
     """Numbers in [min, max), evenly.   key: int64[2]"""
 
-    def infer_meta(key: Meta, *, shape, dtype, min=0.0, max=1.0, window=None):
+    def infer_meta(key, *, shape, dtype, min=0.0, max=1.0, window=None):
         return Meta(shape, dtype)
 
     def kernel(xp, key, *, shape, dtype, min=0.0, max=1.0, window=None):
@@ -36,7 +36,7 @@ class Uniform:
 class Gaussian:
     """Normally distributed numbers.   key: int64[2]"""
 
-    def infer_meta(key: Meta, *, shape, dtype, mean=0.0, std=1.0, window=None):
+    def infer_meta(key, *, shape, dtype, mean=0.0, std=1.0, window=None):
         return Meta(shape, dtype)
 
     def kernel(xp, key, *, shape, dtype, mean=0.0, std=1.0, window=None):
