@@ -1,7 +1,8 @@
 """Completion: give every value of a global program its placements.
 
 The program is evaluated under the dist interpreter over metas: the rules that place an eager call place an operation of
-a program, and nothing is computed or communicated.  The program itself does not change, only the types of its values.
+a program, and nothing is computed or communicated.  The program itself does not change, only the types of its values;
+but for reshards where two branches place a result differently.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from minipd.dist.control_flow import Branches
 from minipd.dist.dialect import DistTensorType
 from minipd.dist.interpreter import Dist
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.placements import Placement, Replicate
+from minipd.dist.placements import Placement, Replicate, check_placements
 from minipd.dist.sharding import local_window
 from minipd.dist.value import DistValue
 from minipd.framework.context import MetaOnly, using
@@ -21,7 +22,7 @@ from minipd.framework.meta import Meta
 from minipd.framework.rank import current
 from minipd.ir.builtin import pushed_values
 from minipd.ir.evaluate import evaluate
-from minipd.ir.operation import Operation
+from minipd.ir.operation import Operation, user_error
 from minipd.ir.program import Program
 from minipd.ir.types import VectorType
 
@@ -63,5 +64,6 @@ def _complete_bundles(op: Operation) -> None:
 def read_meta(op: Operation, mesh: ProcessMesh, placements: tuple[Placement, ...]) -> DistValue:
     """The payload of an input, shapes only, as the first rank of the mesh sees it."""
     value: Any = op.result(0)
+    placements = check_placements(placements, mesh, len(value.shape), user_error(op, "its marks"))
     shape, _ = local_window(value.shape, mesh, placements, mesh.process_ids[0])
     return DistValue(Meta(shape, value.dtype), value.shape, value.dtype, mesh, placements)

@@ -7,9 +7,9 @@ communicate.
 A region is a barrier for what is Partial: a value that a region reads is resolved before the branch.  Resolved inside,
 it would be so in one branch only.
 
-Both regions must yield a result under the same placements.  On a mesh axis on which one of them is replicated it takes
-the other's placement, which costs nothing; on one on which they are placed in two ways both are replicated, with a
-warning.
+Both regions must yield a result under the same placements, so completion writes a reshard before a yield where they do
+not.  On a mesh axis on which one of them is replicated it takes the other's placement, which costs nothing; on one on
+which they are placed in two ways both are replicated, with a warning.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from minipd.dist.placements import Placement, Replicate
 from minipd.dist.value import DistValue
 from minipd.framework.rank import current
 from minipd.framework.row import ROWS
+from minipd.ir.block import Block
+from minipd.ir.builder import Builder
 from minipd.ir.evaluate import Walk
 from minipd.ir.operation import Operation, captured, user_error
 from minipd.ir.trace import Trace
@@ -57,6 +59,9 @@ class Branches:
                 self.push(op, env, self.pushed[stack.get_defining_op()])
             case "cf.tuple_pop":
                 self.pop(op, env, self.pushed[op.operand_source(0).get_defining_op()])
+            case _:
+                raise NotImplementedError(user_error(op, "expected control flow that can be distributed (pd_op.if); run "
+                                                     "this program on one rank, or write it without"))
 
     def placed(self, x: Any, placements: Placements) -> DistValue:
         """A payload under `placements`."""
@@ -73,16 +78,28 @@ class Branches:
         """Evaluate both regions, and agree on the placements of the results."""
         yields = [walk(region.front()) for region in op.regions]
         differ = []
-        for i, (result, x, y) in enumerate(zip(op.results(), *yields, strict=True)):
-            agreed = [meet(*pair) for pair in zip(self.placements_of(x), self.placements_of(y), self.mesh.sizes,
-                                                  strict=True)]
+        for i, (result, *pair) in enumerate(zip(op.results(), *yields, strict=True)):
+            agreed = list(map(meet, *map(self.placements_of, pair), self.mesh.sizes))
             if None in agreed:
-                differ.append(f"result {i} is {x!r} in one and {y!r} in the other")
-            env[result] = renewed(self.placed(x, tuple(p or Replicate() for p in agreed)))
+                differ.append(f"result {i} is {pair[0]!r} in one and {pair[1]!r} in the other")
+            placements = tuple(p or Replicate() for p in agreed)
+            for region, x in zip(op.regions, pair, strict=True):
+                self.bring(region.front(), i, x, placements, env)
+            env[result] = renewed(self.placed(pair[0], placements))
         if differ:
             warnings.warn(user_error(op, f"expected branches that place their results alike, but {'; '.join(differ)}. "
                                      "Replicated where they differ, which communicates; reshard inside one branch"),
                           stacklevel=2)
+
+    def bring(self, block: Block, i: int, x: Any, placements: Placements, env: Env) -> None:
+        """Write a reshard before the yield of a region, unless what it yields is placed so."""
+        if placements != (x.placements if type(x) is DistValue else self.replicated):
+            end = block.back()
+            assert end is not None
+            value, = Builder(block, end).call(ROWS["reshard"], [end.operand_source(i)],
+                                              {"mesh": self.mesh, "placements": placements})
+            end.operand(i).set_source(value)
+            env[value] = renewed(self.placed(x, placements))
 
     def placements_of(self, x: Any) -> Placements:
         """A payload that is not distributed is replicated."""
@@ -127,13 +144,14 @@ class LocalBranches(Branches):
         env.update(zip(op.results(), new.results(), strict=True))
 
     def push(self, op: Operation, env: Env, payloads: list[Any]) -> None:
-        self.trace.build.build("cf.tuple_push", [env[op.operand_source(0)], *map(self.local, payloads)])
+        values = [self.local(x) for x in payloads]
+        self.trace.build.build("cf.tuple_push", [env[op.operand_source(0)], *values])
+        payloads[:] = map(renewed, payloads, values)
 
     def pop(self, op: Operation, env: Env, payloads: list[Any]) -> None:
-        new = self.trace.build.build("cf.tuple_pop", [env[op.operand_source(0)]], dict(op.attributes),
-                                     [self.local(x).type() for x in payloads])
-        for result, local, x in zip(op.results(), new.results(), payloads, strict=True):
-            env[result] = renewed(x, local)
+        types = [(x.local if type(x) is DistValue else x).type() for x in payloads]
+        new = self.trace.build.build("cf.tuple_pop", [env[op.operand_source(0)]], dict(op.attributes), types)
+        env.update(zip(op.results(), map(renewed, payloads, new.results()), strict=True))
 
     def local(self, x: Any) -> Value:
         """This rank's value of a payload."""

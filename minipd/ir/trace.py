@@ -47,7 +47,8 @@ KEY = Meta((2,), np.dtype(np.int64))
 class Trace:
     """Appends to `program`; with `block`, to the end of one of its blocks.
 
-    captures: the names of inputs -> the outside payloads they are bound to.
+    captures: the names of inputs -> the outside payloads they are bound to.  holders: the same names -> the tensors that
+    held these payloads, where calls were given tensors: what they hold when the program runs is what it should read.
     draws: the names of inputs that are keys of random draws -> the path of the layer that draws; every run of the
     program draws them anew, in this order.  micros: the same names -> the micro-batch in which the draw was traced.
     """
@@ -56,9 +57,11 @@ class Trace:
         self.program = program
         self.build = Builder(program.global_block() if block is None else block)
         self.captures: dict[str, Any] = {}
+        self.holders: dict[str, Tensor] = {}
         self.draws: dict[str, str] = {}
         self.micros: dict[str, int] = {}
         self._captured: dict[int, Value] = {}       # id of a captured payload (kept alive by `captures`) -> its value
+        self._seen: dict[int, Tensor] = {}          # id of an outside payload -> the tensor that came with it
         self._entry: Operation | None = None        # inputs stand together at the start; the last one so far
         self._names = {op.attributes["name"].value for op in program.global_block() if op.name() == "pd_op.data"}
         self.scopes: list[Scope] = []
@@ -89,6 +92,8 @@ class Trace:
                 if isinstance(x, Tensor) and isinstance(x.payload, Value):
                     self.meet(x)
                     flows = flows or not x.stop_gradient
+                elif isinstance(x, Tensor):
+                    self._seen[id(x.payload)] = x
             if flows and not row.view and current().grad_enabled:
                 inputs = [x if i in row.shape_only else self.stopped(x) for i, x in enumerate(inputs)]
             out = handler(row, inputs, attrs)
@@ -139,6 +144,9 @@ class Trace:
         if found is None:
             name = self._new_name("captured")
             self.captures[name] = payload
+            holder = self._seen.get(id(payload))
+            if holder is not None and holder.payload is payload:
+                self.holders[name] = holder
             found = self._captured[id(payload)] = self.input(name, payload)
         return found
 

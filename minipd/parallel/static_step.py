@@ -18,6 +18,7 @@ from minipd.dist.placements import Placement, Replicate
 from minipd.dist.sharding import local_window
 from minipd.dist.value import DistValue
 from minipd.executor import Executor
+from minipd.framework.context import Kernels
 from minipd.framework.dim import bind_shape, is_symbolic, substitute_all
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
@@ -70,8 +71,9 @@ class RankProgram:
         self.mesh, self.tensors, self.rank = mesh, tensors, current().rank
         self.split = {name: tuple(p) for name, p in split.items()}
         self.replicated = (Replicate(),) * mesh.ndim
-        self.captures, self.draws = dict(trace.captures), dict(trace.draws)
-        self.micros, self.n_micro = dict(trace.micros), n_micro
+        self.draws, self.micros, self.n_micro = dict(trace.draws), dict(trace.micros), n_micro
+        self.captures = {name: trace.holders.get(name, Tensor(p)) for name, p in trace.captures.items()}
+        self.captured_as = {name: self._whole_parts(t.payload) for name, t in self.captures.items()}
         self.whole = complete(program, mesh, self._marks)
         self.local = partition(program, mesh, self.rank)
         self.inputs = {op.attributes["name"].value: op.result(0).shape for op in program.global_block()
@@ -84,7 +86,7 @@ class RankProgram:
         if op.name() == "builtin.parameter":
             return self._whole_parts(self.tensors[op.attributes["parameter_name"].value].payload)
         name = op.attributes["name"].value
-        return self._whole_parts(self.captures[name]) if name in self.captures else self._placements(name)
+        return self.captured_as.get(name) or self._placements(name)
 
     def _whole_parts(self, payload: Any) -> tuple[Placement, ...]:
         """How a tensor from outside is placed in the program: as it is, but for what is Partial."""
@@ -128,8 +130,15 @@ class RankProgram:
         return keys
 
     def _captured(self) -> dict[str, np.ndarray]:
-        return {name: x.moved(self._whole_parts(x), current().run, self.rank).local if isinstance(x, DistValue) else x
-                for name, x in self.captures.items()}
+        return {name: self._captured_part(name, t) for name, t in self.captures.items()}
+
+    def _captured_part(self, name: str, t: Tensor) -> np.ndarray:
+        if isinstance(t.payload, DistValue):
+            return t.payload.moved(self.captured_as[name], Kernels().run, self.rank).local
+        if not isinstance(t.payload, np.ndarray):
+            raise RuntimeError(f"captured tensor {t.name}: expected values, got {t.payload!r}; the traced function has "
+                               "written it in place, so it must be program state, like parameters")
+        return t.payload
 
 
 class StaticStep(Step):

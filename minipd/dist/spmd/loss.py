@@ -38,7 +38,7 @@ def cross_entropy_with_softmax_grad(label: Any, softmax: Any, loss_grad: Any, *,
     return Notation((label_word, softmax_word, label_word), (softmax_word,), local=window_of(softmax.shape, axis))
 
 
-def _over_classes(letter: str, size: Any) -> dict[str, str]:
+def _over_classes(letter: str, size: Any) -> dict[str, Any]:
     return {"whole" if same(size, 0) else "decompose": letter}
 
 

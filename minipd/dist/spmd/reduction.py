@@ -35,7 +35,7 @@ def reduce_sum(x: Any, *, axis: tuple[int, ...], keepdim: bool = False) -> Notat
 def reduce_mean(x: Any, *, axis: tuple[int, ...], keepdim: bool = False) -> Notation:
     word, out, gone = _over(x, axis, keepdim)
     empty = any(same(x.shape[i], 0) for i in axis)
-    return Notation((word,), (out,), **{"whole" if empty else "decompose": gone}, linear=((0,),))
+    return Notation((word,), (out,), whole=gone if empty else "", decompose="" if empty else gone, linear=((0,),))
 
 
 def _extremum(x: Any, axis: tuple[int, ...], keepdim: bool, op: str) -> Notation:
