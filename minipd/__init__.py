@@ -23,7 +23,7 @@ FLOORS = (
                     "autograd", "nn", "optimizer", "regularizer", "io")),
     _Floor(2, opens=("ir", "jit", "static", "executor"), imports=("ir", "static")),
     _Floor(3, opens=("passes",), imports=("passes",)),
-    _Floor(4, opens=("decomposition", "cinn"), imports=("decomposition",)),
+    _Floor(4, opens=("decomposition", "cinn"), imports=("decomposition", "cinn.dialect")),
     _Floor(5, opens=("dist", "distributed"),
            imports=("dist.rows", "dist.spmd", "dist.holes", "dist.dialect", "dist.methods", "distributed")),
     _Floor(6, opens=("parallel", "models")),

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 from minipd.decomposition.table import decompose_rule
-from minipd.framework import dtype as dtypes
 from minipd.framework.tensor import Tensor
 from minipd.ops.activation import sigmoid as sigmoid_of
 from minipd.ops.elementary import exp
-from minipd.ops.math import maximum
 
 __all__: list[str] = []
-
-
-@decompose_rule("relu")
-def relu(x: Tensor) -> Tensor:
-    """max(x, 0), which is NaN where x is."""
-    return maximum(x, 0.0 if x.payload.dtype in dtypes.FLOATS else 0)
 
 
 @decompose_rule("sigmoid")

@@ -53,7 +53,7 @@ def evaluate(program: Program, run: Callable, read: Callable[[Operation], Any],
                 assign(env, result_values(op), run(op.row, [env[v] for v in tensor_operands(op)], op_attrs(op)))
             elif name == "cf.yield":
                 return [env[v] for v in op.operands_source()]
-            elif control is not None and name in CONTROL:
+            elif control is not None and (name in CONTROL or op.regions):
                 control(op, env, walk)
             else:
                 raise NotImplementedError(user_error(op, "expected a call of an operator: this interpreter does not "

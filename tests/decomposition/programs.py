@@ -1,4 +1,4 @@
-"""Running a program by its definition: evaluated operator by operator with the library's kernels."""
+"""Running a program by its definition: evaluated operator by operator with the library's kernels, groups included."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from minipd.cinn.frontend.interpret import run_group
 from minipd.framework.context import Kernels
 from minipd.framework.dim import bind_shape, substitute_all
 from minipd.framework.row import Row
@@ -38,6 +39,10 @@ def run(program: Program, feed: Mapping[str, np.ndarray], state: Mapping[str, np
             found[op.attributes["output_name"].value] = array
 
     def control(op: Operation, env: dict[Value, np.ndarray], walk: Callable) -> None:
+        if op.name() == "cinn_op.fusion":
+            arrays = run_group(op, [env[v] for v in op.operands_source()])
+            env.update(zip(op.results(), arrays, strict=True))
+            return
         assert op.name() == "pd_op.if"
         arrays = walk(op.regions[0 if env[op.operand_source(0)] else 1].front())
         env.update(zip(op.results(), arrays, strict=True))

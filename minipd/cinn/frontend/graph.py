@@ -1,0 +1,147 @@
+"""Who reads what in a block, as grouping sees it.
+
+Three sorts of operations:
+
+* *free* ones move no data: views and constants (`compute` entries Broadcast and Fill), and bundles.  A group takes a
+  copy of each that it needs, so they stand in no one's way: a path through them is an edge.
+* *members* are calls that a group may hold: element-wise operators and reductions.
+* all others stay where they are.
+
+A *barrier* (a collective, a region, a side effect) ends a segment: members before and after it are never in one group,
+so what a rank does between two messages stays between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from minipd.cinn.compute.table import Broadcast, Elementwise, Fill, Reduction, compute_of
+from minipd.cinn.lower import CannotLower, lower_group
+from minipd.framework.row import Trait
+from minipd.ir.block import Block
+from minipd.ir.operation import Operation, captured
+from minipd.ir.schema import constant_of, is_attribute_only, mutable_operands, result_values, tensor_operands
+from minipd.ir.traits import IrTrait
+from minipd.ir.value import Value
+
+__all__ = ["Graph", "is_free", "is_member", "outputs_of", "sources_of"]
+
+BUNDLE = "builtin.combine"
+
+
+def is_free(op: Operation) -> bool:
+    """A view, a constant or a bundle: nothing is computed, and nothing moves."""
+    if op.name() == BUNDLE or IrTrait.CONSTANT in op.info.traits:
+        return True
+    compute = None if op.row is None or not _attributes_known(op) else compute_of(op.row)
+    if isinstance(compute, Fill):
+        return not tensor_operands(op)      # (full_like reads the shape of another tensor)
+    return isinstance(compute, Broadcast) and op.num_results() == 1 and _lowers(op)
+
+
+def is_member(op: Operation) -> bool:
+    """Whether the operation alone could be a kernel."""
+    row = op.row
+    if row is None or not isinstance(compute_of(row), Elementwise | Reduction) or not _attributes_known(op):
+        return False
+    return not (row.traits & {Trait.RANDOM, Trait.SIDE_EFFECT, Trait.COMM}) and _lowers(op)
+
+
+def _attributes_known(op: Operation) -> bool:
+    return all(constant_of(v) is not None for v in mutable_operands(op).values())
+
+
+def _lowers(op: Operation) -> bool:
+    try:
+        lower_group([op], list(dict.fromkeys(tensor_operands(op))), result_values(op))
+    except CannotLower:
+        return False
+    return True
+
+
+def _is_barrier(op: Operation) -> bool:
+    traits = op.info.traits
+    return bool(op.regions) or Trait.COMM in traits or Trait.SIDE_EFFECT in traits
+
+
+class Graph:
+    """The members and the others of a block, with edges between them that look through free operations.
+
+    position: of each operation in the block.  segment: of each member.
+    readers, producers: operation -> those, not free, that read its results, or whose results it reads.
+    """
+
+    def __init__(self, block: Block):
+        self.members: list[Operation] = []
+        self.position: dict[Operation, int] = {}
+        self.segment: dict[Operation, int] = {}
+        self.free: set[Operation] = set()
+        self.readers: dict[Operation, list[Operation]] = {}
+        self.producers: dict[Operation, list[Operation]] = {}
+        segment = 0
+        for at, op in enumerate(block):
+            self.position[op] = at
+            if is_free(op):
+                self.free.add(op)
+                continue
+            self.readers[op] = []
+            self.producers[op] = list(dict.fromkeys(self._origins(op)))
+            for producer in self.producers[op]:
+                self.readers[producer].append(op)
+            if _is_barrier(op):
+                segment += 1
+            elif is_member(op):
+                self.members.append(op)
+                self.segment[op] = segment
+
+    def _origins(self, op: Operation) -> Iterator[Operation]:
+        """The operations of this block, not free, whose results `op` reads, if only through views."""
+        pending = op.operands_source() + (captured(op) if op.regions else [])
+        while pending:
+            producer = pending.pop().get_defining_op()
+            if producer is None or producer not in self.position:
+                continue
+            if producer in self.free:
+                pending += producer.operands_source()
+            else:
+                yield producer
+
+
+def sources_of(ops: list[Operation], free: set[Operation]) -> tuple[list[Operation], list[Value]]:
+    """What the members `ops` (in order) need: the free operations to copy, in order, and the values from outside.
+
+    Constants that stand for attributes are copied too.
+    """
+    inside = {v for op in ops for v in op.results()}
+    copied: dict[Operation, None] = {}
+    outside: dict[Value, None] = {}
+
+    def visit(value: Value) -> None:
+        if value in inside:
+            return
+        op = value.get_defining_op()
+        if op is None or op not in free and not _constant(op):
+            outside.setdefault(value)
+            return
+        if op not in copied:
+            for v in op.operands_source():
+                visit(v)
+            copied[op] = None
+    for op in ops:
+        for v in op.operands_source():
+            visit(v)
+    return list(copied), list(outside)
+
+
+def _constant(op: Operation) -> bool:
+    return IrTrait.CONSTANT in op.info.traits and is_attribute_only(op)
+
+
+def outputs_of(ops: list[Operation], free: set[Operation]) -> list[Value]:
+    """The values of the members `ops` that somebody else reads."""
+    inside = set(ops)
+
+    def read_outside(value: Value) -> bool:
+        return any(user not in inside if user not in free else any(map(read_outside, user.results()))
+                   for user in value.all_used_ops())
+    return [v for op in ops for v in op.results() if read_outside(v)]
