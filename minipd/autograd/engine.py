@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from minipd.autograd.tape import Node, node_of, version_of
-from minipd.framework.meta import describe
+from minipd.autograd.tape import Node, meta_of, node_of
+from minipd.framework.meta import Meta, describe
 from minipd.framework.rank import current
 from minipd.framework.row import ROWS
-from minipd.framework.tensor import Tensor
+from minipd.framework.tensor import Storage, Tensor
 from minipd.ops.cast import cast
 from minipd.ops.creation import Assign, full_like
 
@@ -40,12 +40,40 @@ class Pass:
         self.pending: dict[Node, list[Tensor | None]] = {}      # node -> its gradients so far, one per result
         self.heap: list[tuple[int, Node]] = []                  # the keys of `pending`, newest first
         self.found: dict[Slot, Tensor] = {}
-        self.lent: set[int] = set()                             # ids of arrays that somebody else may hold: `_owned`
+        self.lent: set[int] = set()                             # ids of arrays that somebody else may hold: `owned`
 
-    def give(self, node: Node, index: int, g: Tensor) -> None:
-        """One more contribution to the gradient of result `index` of `node`."""
-        if self.within is not None and not self.leads((node, index)):
+    def run(self, roots: list[tuple[Tensor, Tensor]]) -> None:
+        """From the roots, with their gradients, until nothing is pending.
+
+        All users of a node are newer than it, so when it is the newest node left, its gradient is complete.
+        """
+        context = current()
+        recording = context.grad_enabled
+        context.set_grad_enabled(self.create_graph)
+        heap, pending, pop = self.heap, self.pending, heapq.heappop
+        try:
+            for y, g in roots:
+                self.give((y.node or node_of(y), y.index), g, [g])
+            while heap:
+                node = pop(heap)[1]
+                gs = pending.pop(node)
+                if node.metas is not None or node.hooks is not None or self.want:
+                    self.complete(node, gs)
+                if node.row is not None:
+                    self.call_rules(node, gs)
+                elif not self.want:
+                    self.arrive(node.leaf(), gs[0])
+        finally:
+            context.set_grad_enabled(recording)
+
+    def give(self, slot: Slot | None, g: Tensor | None, given: list) -> None:
+        """One more contribution to the gradient of `slot`, made from the gradients `given`."""
+        if slot is None or g is None or self.within is not None and not self.leads(slot):
             return
+        for x in given:
+            if x is g:                      # passed on as it is: somebody else may hold it too
+                self.lent.add(id(g.payload))
+        node, index = slot
         gs = self.pending.get(node)
         if gs is None:
             gs = self.pending[node] = [None] * node.n_out
@@ -53,67 +81,50 @@ class Pass:
         before = gs[index]
         gs[index] = g if before is None else before + g
 
+    def arrive(self, leaf: Tensor | None, g: Tensor) -> None:
+        """A leaf's gradient is complete (if the leaf is still there)."""
+        if leaf is not None:
+            leaf.grad = Tensor(self.owned(g).payload) if leaf.grad is None else leaf.grad + g
+
+    def call_rules(self, node: Node, gs: list) -> None:
+        """Call the gradient rules that were recorded, and send each result where its input came from."""
+        row, edges, track, within = node.row, node.edges, self.create_graph, self.within
+        if within is not None and not any(e is not None and self.leads(e) for e in edges):
+            return                          # the gradient of this node was asked for, nothing behind it
+        if node.saved is None:
+            raise RuntimeError(f"backward through {row.name} a second time, but what it had saved was freed by the "
+                               "first: call the first backward(retain_graph=True)")
+        incoming = gs if row.multi else gs[0]
+        for (fn, target, _), wanted in node.recipe.rules:
+            if target is None:
+                got = fn(incoming, *[argument(node, a, track) for a in wanted])
+                if len(got) != len(edges):
+                    raise RuntimeError(f"gradient of {row.name}: expected {len(edges)} gradients, one per input (None "
+                                       f"where there is none), got {len(got)}")
+                for slot, g in zip(edges, got, strict=True):
+                    self.give(slot, g, gs)
+            elif within is None or self.leads(edges[target]):
+                self.give(edges[target], fn(incoming, *[argument(node, a, track) for a in wanted]), gs)
+        if self.free:
+            node.saved = None
+
     def leads(self, slot: Slot) -> bool:
         """Whether a gradient of `slot` is of use, where only some nodes are visited."""
         return slot[0] in self.within and slot not in self.blocked                              # type: ignore[operator]
 
-    def run(self, ys: list[Tensor], gradients: list[Tensor | None], who: str) -> None:
-        """From the roots `ys`, with their gradients (None: ones), until nothing is pending.
-
-        All users of a node are newer than it, so when it is the newest node left, its gradient is complete.
-        """
-        context = current()
-        recording = context.grad_enabled
-        context.set_grad_enabled(self.create_graph)
-        try:
-            for y, g in [(y, _root_gradient(y, g, who)) for y, g in zip(ys, gradients, strict=True)]:
-                self.lent.add(id(g.payload))
-                self.give(node_of(y), y.index, g)
-            while self.heap:
-                node = heapq.heappop(self.heap)[1]
-                self.visit(node, self.pending.pop(node))
-        finally:
-            context.set_grad_enabled(recording)
-
-    def visit(self, node: Node, gs: list) -> None:
-        """The gradients `gs` of a node are complete: adjust them, hand them out, and send on what its rules make."""
-        row = node.row
-        if node.metas is not None and row is not None and not row.raw_gradient:
-            gs = [g if g is None or m is None else match(g, m) for g, m in zip(gs, node.metas, strict=True)]
-        if node.hooks:
-            for i, hooks in node.hooks.items():
-                if gs[i] is not None:
-                    gs[i] = self.hooked(node, gs[i], list(hooks.values()))
-        if self.want:
-            for i, g in enumerate(gs):
-                if g is not None and (node, i) in self.want:
-                    self.found[node, i] = self.owned(g)
-        if row is None:
-            leaf = node.leaf and node.leaf()
-            if leaf is not None and not self.want:
-                leaf.grad = Tensor(self.owned(gs[0]).payload) if leaf.grad is None else leaf.grad + gs[0]
-            return
-        within = self.within
-        if within is not None and not any(e is not None and self.leads(e) for e in node.edges):
-            return                          # asked for itself only
-        if node.saved is None:
-            raise RuntimeError(f"backward through {row.name} a second time, but what it had saved was freed by the "
-                               "first: call the first backward(retain_graph=True)")
-        recipe, edges = node.recipe, node.edges
-        saved = unpack(node, self.create_graph)
-        incoming = gs if row.multi else gs[0]
-        for call, wanted in zip(recipe.calls, recipe.arguments, strict=True):
-            if within is not None and call.target is not None and not self.leads(edges[call.target]):
+    def complete(self, node: Node, gs: list) -> None:
+        """The gradients with the placements of their primals, after the hooks; those that are asked for are found."""
+        for i, g in enumerate(gs):
+            if g is None:
                 continue
-            got = call.fn(incoming, *[saved[a] if type(a) is int else row.attr(node.attrs, a) for a in wanted])
-            for i, g in enumerate(got) if call.target is None else ((call.target, got),):
-                edge = edges[i]
-                if edge is not None and g is not None:
-                    if g is incoming or row.multi and any(g is x for x in gs):
-                        self.lent.add(id(g.payload))
-                    self.give(edge[0], edge[1], g)
-        if self.free:
-            node.saved = None
+            if node.metas is not None and node.metas[i] is not None and node.row is not None \
+                    and not node.row.raw_gradient:
+                g = match(g, node.metas[i])
+            if node.hooks is not None and i in node.hooks:
+                g = self.hooked(node, g, list(node.hooks[i].values()))
+            if (node, i) in self.want:
+                self.found[node, i] = self.owned(g)
+            gs[i] = g
 
     def hooked(self, node: Node, g: Tensor, hooks: list) -> Tensor:
         """The gradient after the hooks, each of which may return another."""
@@ -142,34 +153,37 @@ class Pass:
         return Assign(g)
 
 
-def unpack(node: Node, track: bool) -> list:
-    """What a node has saved: values as Tensors again, with their history if `track`.
+def argument(node: Node, which: int | str, track: bool) -> Any:
+    """An argument of a gradient rule, as the recipe names it; with its history if `track`."""
+    if type(which) is str:
+        return node.row.attr(node.attrs, which)
+    if which >= 0:                                                          # type: ignore[operator]
+        value = node.saved[which]
+        if type(value) is list:                                             # the operands of a variadic row
+            return [again(node, v, edge if track else None) for v, edge in zip(value, node.edges, strict=True)]
+        return again(node, value, node.recipe.source(which, node) if track else None)
+    value = node.saved[~which]                                              # type: ignore[operator]
+    if type(value) is not tuple:
+        return value
+    return value[0] if type(value[0]) is np.ndarray else meta_of(Tensor(value[0]))      # an array serves as a meta
+
+
+def again(node: Node, value: Any, history: Slot | None) -> Any:
+    """What was saved, as a Tensor again if it was kept whole, else as a Meta; a Python number is itself.
 
     Raises: RuntimeError for a value that was modified in place since.
     """
-    out: list = []
-    recipe, edges = node.recipe, node.edges
-    for value, i in zip(node.saved, recipe.whole, strict=False):
-        out.append(_whole(node, value, edges[i] if track else None))
-    out += node.saved[len(out):len(out) + len(recipe.metas)]
-    for value, i in zip(node.saved[len(out):], recipe.results, strict=False):
-        out.append(_whole(node, value, (node, i) if track else None))
-    if recipe.variadic == "metas":
-        out.append(node.saved[-1])
-    elif recipe.variadic:
-        out.append([_whole(node, v, e if track else None) for v, e in zip(node.saved[-1], edges, strict=True)])
-    return out
-
-
-def _whole(node: Node, value: Any, history: Slot | None) -> Any:
     if type(value) is not tuple:
-        return value                                    # a Python number
+        return value
+    if len(value) == 2:
+        return Meta(*value)
     payload, owner, version = value
-    if version_of(owner) != version and not getattr(type(payload), "traced", False):
+    storage = owner if type(owner) is Storage else owner.storage
+    if storage is not None and storage.version != version and not getattr(type(payload), "traced", False):
         name = owner.name if isinstance(owner, Tensor) else f"(the result of {node.row.name})"
         raise RuntimeError(
             f"tensor {name} {describe(payload)} was saved for the gradient of {node.row.name} and modified in place "
-            f"afterwards: expected version {version}, found {version_of(owner)}. Compute the in-place result out of "
+            f"afterwards: expected version {version}, found {storage.version}. Compute the in-place result out of "
             "place, or write before the value is used, or give the operator a clone()")
     t = Tensor(payload)
     if history is not None:
@@ -183,9 +197,31 @@ def match(g: Tensor, like: Any) -> Tensor:
     return ROWS["match"](g, Tensor(like)) if hasattr(like, "placements") else g
 
 
-def _root_gradient(y: Tensor, g: Tensor | None, who: str) -> Tensor:
-    if g is None:
-        return full_like(Tensor(y.payload), 1.0)
+def _roots(outputs: Any, given: Any, who: str) -> list[tuple[Tensor, Tensor]]:
+    """Outputs and their gradients, which are ones where none is given."""
+    ys = _as_list(outputs)
+    gs = [None] * len(ys) if given is None else _as_list(given)
+    if len(gs) != len(ys):
+        raise ValueError(f"{who}: expected {len(ys)} gradients, one per output (None for ones), got {len(gs)}")
+    roots = []
+    for i, y in enumerate(ys):
+        if y.stop_gradient:
+            raise RuntimeError(f"{who}: tensor {y.name} {describe(y.payload)} has stop_gradient=True: nothing that "
+                               "made it wants a gradient; set stop_gradient=False on the inputs before computing it")
+        g = gs[i]
+        roots.append((y, _ones(y.payload) if g is None else _fitting(y, g, who)))
+    return roots
+
+
+def _ones(like: Any) -> Tensor:
+    if type(like) is not np.ndarray:
+        return full_like(Tensor(like), 1.0)
+    ones = np.empty(like.shape, like.dtype)
+    ones.fill(1)
+    return Tensor(ones)
+
+
+def _fitting(y: Tensor, g: Any, who: str) -> Tensor:
     if not isinstance(g, Tensor):
         raise TypeError(f"{who}: expected a Tensor as the gradient of {y.name}, got {type(g).__name__}")
     if tuple(g.payload.shape) != tuple(y.payload.shape):
@@ -196,17 +232,6 @@ def _root_gradient(y: Tensor, g: Tensor | None, who: str) -> Tensor:
 
 def _as_list(x: Any) -> list:
     return list(x) if isinstance(x, (list, tuple)) else [x]
-
-
-def _gradients_of(ys: list, given: Any, who: str) -> list:
-    for y in ys:
-        if y.stop_gradient:
-            raise RuntimeError(f"{who}: tensor {y.name} {describe(y.payload)} has stop_gradient=True: nothing that "
-                               "made it wants a gradient; set stop_gradient=False on the inputs before computing it")
-    gs = _as_list(given) if given is not None else [None] * len(ys)
-    if len(gs) != len(ys):
-        raise ValueError(f"{who}: expected {len(ys)} gradients, one per output (None for ones), got {len(gs)}")
-    return gs
 
 
 def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool = False) -> None:
@@ -223,8 +248,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool = False)
     >>> x.grad.tolist()
     [2.0, 4.0]
     """
-    ys = _as_list(tensors)
-    Pass(retain_graph, create_graph=False).run(ys, _gradients_of(ys, grad_tensors, "backward"), "backward")
+    Pass(retain_graph, create_graph=False).run(_roots(tensors, grad_tensors, "backward"))
 
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
@@ -246,17 +270,16 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     """
     if not only_inputs:
         raise ValueError("grad: only_inputs=False is not supported (nor in Paddle); use backward() to fill .grad")
-    ys, xs = _as_list(outputs), _as_list(inputs)
-    gs = _gradients_of(ys, grad_outputs, "grad")
+    roots, xs = _roots(outputs, grad_outputs, "grad"), _as_list(inputs)
     for x in xs:
         if x.stop_gradient and x.node is None:
             raise RuntimeError(f"grad: input {x.name} has stop_gradient=True; set it to False before computing")
     wanted = [(node_of(x), x.index) for x in xs]
     blocked = frozenset((node_of(v), v.index) for v in _as_list([] if no_grad_vars is None else no_grad_vars))
-    within = between([node_of(y) for y in ys], {node for node, _ in wanted}, blocked)
+    within = between([node_of(y) for y, _ in roots], {node for node, _ in wanted}, blocked)
     run = Pass(create_graph if retain_graph is None else retain_graph, create_graph, frozenset(wanted), within, blocked)
     if all(node in within for node, _ in wanted) or allow_unused:       # else nothing is freed in vain
-        run.run(ys, gs, "grad")
+        run.run(roots)
     for x, slot in zip(xs, wanted, strict=True):
         if slot not in run.found and not allow_unused:
             raise ValueError(f"grad: the outputs do not depend on input {x.name} {describe(x.payload)}; pass "

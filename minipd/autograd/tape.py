@@ -25,12 +25,14 @@ from minipd.framework import dtype as dtypes
 from minipd.framework.context import install_tape
 from minipd.framework.meta import Meta
 from minipd.framework.row import Recipe, Row, VjpCall
-from minipd.framework.tensor import Storage, Tensor, shared
+from minipd.framework.tensor import Tensor, shared
 from minipd.framework.views import check_fresh, share_view
 
 __all__: list[str] = []
 
 _next_seq = itertools.count().__next__
+FLOATS = dtypes.FLOATS
+ndarray, new = np.ndarray, object.__new__
 
 
 class Node:
@@ -38,7 +40,8 @@ class Node:
 
     edges: per input, (node, result index) that its gradient goes to, or None.
     saved: what the recipe keeps, in its order; None once a backward pass has freed it.  A value that is kept whole is
-           (payload, owner, version), where the owner tells the version of that memory now; a Python number is itself.
+           (payload, owner, version): the owner, an input's handle or a result's storage, tells the version of that
+           memory now.  An array of which only (shape, dtype) are kept is these two; a Python number is itself.
     attrs: the attributes of the call.
     metas: per result, what a gradient must look like before it enters a rule (None for arrays: nothing to adjust).
     hooks: result index -> {number: function that sees, and may replace, the gradient of that result}.
@@ -78,14 +81,6 @@ def metas_of(outs: Sequence[Tensor]) -> tuple | None:
     return None if all(m is None for m in metas) else metas
 
 
-def version_of(owner: Tensor | Storage) -> int:
-    """The current version of the memory that a saved value's `owner` stands for: the input's handle, or the storage of
-    the call's own result."""
-    if isinstance(owner, Tensor):
-        return 0 if owner.storage is None else owner.storage.version
-    return owner.version
-
-
 def tape(run: Callable) -> Callable:
     """The handler that records, over the interpreter function `run`."""
     def handler(row: Row, inputs: Any, attrs: dict) -> Any:
@@ -112,55 +107,56 @@ def tape(run: Callable) -> Callable:
             result: Any = tuple(map(Tensor, out))
             outs = result
         else:
-            result = Tensor(out)
+            result = new(Tensor)            # Tensor(out), without the frame of its __init__
+            result.payload = out
             outs = (result,)
         if row.view:
             for o in outs:
                 share_view(inputs[0], o, row, attrs)
-        if need and row.has_vjp:
+        if need:
             recipe = row.recipes.get(need) or row.recipe(need)
-            if recipe.calls:
-                attach(Node(row, recipe, edges, keep(recipe, inputs, outs), attrs, len(outs)), outs)
+            if recipe.rules:
+                node = Node(row, recipe, edges, keep(recipe, inputs, outs), attrs, len(outs))
+                index = 0
+                for o in outs:
+                    if o.payload.dtype in FLOATS:       # the rest (an argmax) has no gradient
+                        o.node, o.index, o.stop_gradient = node, index, False
+                    index += 1
+                if type(outs[0].payload) is not ndarray:
+                    node.metas = metas_of(outs)
         return result
     return handler
-
-
-def attach(node: Node, outs: Sequence[Tensor]) -> None:
-    """`outs`, the results of the recorded call, now have a history (those that can have a gradient)."""
-    if type(outs[0].payload) is not np.ndarray:
-        node.metas = metas_of(outs)
-    for i, o in enumerate(outs):
-        if o.payload.dtype in dtypes.FLOATS:
-            o.node, o.index, o.stop_gradient = node, i, False
 
 
 def keep(recipe: Recipe, inputs: Any, outs: Sequence[Tensor]) -> list:
     """What `recipe` says to keep of a call."""
     saved: list = []
     for i in recipe.whole:
-        saved.append(_whole(inputs[i]))
+        x = inputs[i]
+        if isinstance(x, Tensor):
+            storage = x.storage
+            saved.append((x.payload, x, 0 if storage is None else storage.version))
+        else:
+            saved.append(x)
     for i in recipe.metas:
-        saved.append(_meta(inputs[i]))
+        x = inputs[i]
+        p = x.payload if isinstance(x, Tensor) else x
+        saved.append((p.shape, p.dtype) if type(p) is ndarray else meta_of(x))      # a Meta is made when it is read
     for i in recipe.results:
         storage = shared(outs[i])
         saved.append((outs[i].payload, storage, storage.version))
     if recipe.variadic:
-        saved.append(list(map(_whole if recipe.variadic == "whole" else _meta, inputs)))
+        saved.append([meta_of(x) if recipe.variadic == "metas" or not isinstance(x, Tensor) else
+                      (x.payload, x, x.inplace_version) for x in inputs])
     return saved
 
 
-def _whole(x: Any) -> Any:
-    if not isinstance(x, Tensor):
-        return x
-    storage = x.storage
-    return x.payload, x, 0 if storage is None else storage.version
-
-
-def _meta(x: Any) -> Any:
+def meta_of(x: Any) -> Any:
+    """Shape, dtype and placements of an operand; a Python number is its own."""
     if not isinstance(x, Tensor):
         return x
     p = x.payload
-    return p.meta() if hasattr(p, "placements") else Meta(p.shape, p.dtype)
+    return Meta(p.shape, p.dtype) if type(p) is ndarray or not hasattr(p, "placements") else p.meta()
 
 
 def record_call(row: Any, inputs: Sequence[Tensor], outs: Sequence[Tensor], vjp: Callable) -> None:
@@ -170,7 +166,7 @@ def record_call(row: Any, inputs: Sequence[Tensor], outs: Sequence[Tensor], vjp:
     `stop_gradient` get a history.
     """
     edges = [None if x.stop_gradient else (node_of(x), x.index) for x in inputs]
-    recipe = Recipe((VjpCall(vjp, None, ()),), (), (), (), "", ((),))
+    recipe = Recipe((), (), (), "", ((VjpCall(vjp, None, ()), ()),))
     node = Node(row, recipe, edges, [], {}, len(outs))
     node.metas = metas_of(outs)
     for i, o in enumerate(outs):

@@ -34,7 +34,7 @@ __all__: list[str] = []
 #: makes the handler that records, over an interpreter function; the autograd floor puts its tape here
 _tape: Callable[[Callable], Callable] | None = None
 
-_CODE_OF_NUM = dtypes.CODE_OF_NUM
+_CODE_OF_NUM, new = dtypes.CODE_OF_NUM, object.__new__
 _KEEP = object()
 
 
@@ -153,14 +153,18 @@ def kernel_of(row: Any, payloads: Any) -> Callable:
 def without_tape(run: Callable) -> Callable:
     """The handler when no gradient is recorded: unwrap, run, wrap."""
     def handler(row: Any, inputs: Any, attrs: dict) -> Any:
-        out = run(row, [x.payload if isinstance(x, Tensor) else x for x in inputs], attrs)
+        payloads: list = []
+        for x in inputs:
+            payloads.append(x.payload if isinstance(x, Tensor) else x)
+        out = run(row, payloads, attrs)
         if row.multi:
             outs = tuple(map(Tensor, out))
             if row.view:
                 for o in outs:
                     share_view(inputs[0], o, row, attrs)
             return outs
-        t = Tensor(out)
+        t = new(Tensor)                     # Tensor(out), without the frame of its __init__
+        t.payload = out
         if row.view:
             share_view(inputs[0], t, row, attrs)
         return t

@@ -66,15 +66,23 @@ class Recipe(NamedTuple):
     whole, metas: numbers of the inputs that are kept with their values, or as shape and dtype only; results: numbers of
     the results that are kept.  variadic: the inputs are kept as one list: "" (not at all), "whole" or "metas".
     What is kept makes one list, in the order of these fields.
-    arguments: for each rule, positions in that list; a string is the name of an attribute.
+    rules: each with its arguments, as positions in that list; ~position stands for the shape and dtype of the value
+    there, a string for the attribute of that name.
     """
 
-    calls: tuple[VjpCall, ...]
     whole: tuple[int, ...]
     metas: tuple[int, ...]
     results: tuple[int, ...]
     variadic: str
-    arguments: tuple[tuple[int | str, ...], ...]
+    rules: tuple[tuple[VjpCall, tuple[int | str, ...]], ...]
+
+    def source(self, position: int, node: Any) -> Any:
+        """Where the gradient of the value kept at `position` goes: what `node`, its edges and itself, has for it."""
+        if position < len(self.whole):
+            return node.edges[self.whole[position]]
+        if position < len(self.whole) + len(self.metas):
+            return None
+        return node, self.results[position - len(self.whole) - len(self.metas)]
 
 
 ROWS: dict[str, Row] = {}
@@ -208,17 +216,27 @@ class Row:
 
 
 def _recipe(calls: tuple[VjpCall, ...]) -> Recipe:
-    wanted = [entry for call in calls for entry in call.plan if entry[0] != "attr"]
-    groups = {group: tuple(sorted({i for kind, i, only_meta in wanted if (kind, only_meta) == group}))
-              for group in (("in", False), ("in", True), ("out", False), ("all", False), ("all", True))}
-    order = [(group, i) for group, numbers in groups.items() for i in numbers]
-    if len(order) < len(set(wanted)):
+    wanted = {(kind, only_meta, i) for call in calls for kind, i, only_meta in call.plan if kind != "attr"}
+    if any(kind == "out" and only_meta for kind, only_meta, _ in wanted):
         raise TypeError(f"the gradient rules {[c.fn.__name__ for c in calls]} ask for the shape of a result; a result "
                         "has the shape of its gradient: use g")
-    arguments = tuple(tuple(name if kind == "attr" else order.index(((kind, only_meta), name))
-                            for kind, name, only_meta in call.plan) for call in calls)
-    variadic = "whole" if groups["all", False] else "metas" if groups["all", True] else ""
-    return Recipe(calls, groups["in", False], groups["in", True], groups["out", False], variadic, arguments)
+    # a value that one rule needs tells its shape to the others
+    kept = sorted(entry for entry in wanted if not (entry[1] and ("in", False, entry[2]) in wanted))
+    whole, metas, results = (tuple(i for kind, only_meta, i in kept if (kind, only_meta) == group)
+                             for group in (("in", False), ("in", True), ("out", False)))
+    order = [*(("in", False, i) for i in whole), *(("in", True, i) for i in metas),
+             *(("out", False, i) for i in results), *(entry for entry in kept if entry[0] == "all")]
+
+    def position(kind: str, i: Any, only_meta: bool) -> int | str:
+        if kind == "attr":
+            return i
+        if (kind, only_meta, i) in order:
+            return order.index((kind, only_meta, i))
+        return ~order.index(("in", False, i))
+
+    variadic = "" if not order or order[-1][0] != "all" else "metas" if order[-1][1] else "whole"
+    rules = tuple((call, tuple(position(*entry) for entry in call.plan)) for call in calls)
+    return Recipe(whole, metas, results, variadic, rules)
 
 
 def _ufunc_out(function: Callable, out: Any, *xs: Any) -> None:

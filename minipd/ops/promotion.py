@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from minipd.framework import dtype as dtypes
-from minipd.framework.rank import dispatch
+from minipd.framework.rank import current, dispatch
 from minipd.framework.row import Row
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
@@ -67,9 +67,9 @@ def binary(row: Row) -> Any:
             d = x.payload.dtype
             if isinstance(y, Tensor):
                 if d is y.payload.dtype and not (division and d not in dtypes.FLOATS):
-                    return dispatch(row, (x, y), NO_ATTRS)
+                    return current().handler(row, (x, y), NO_ATTRS)
             elif type(y) is float and d in dtypes.FLOATS:
-                return dispatch(row, (x, y), NO_ATTRS)
+                return current().handler(row, (x, y), NO_ATTRS)
         return dispatch(row, promoted(name, x, y, division, arithmetic), NO_ATTRS)
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"{row.doc}\n\nOperands of different dtypes are promoted by Paddle's table; numbers are weak."

@@ -226,5 +226,5 @@ def test_nothing_is_recorded_that_nobody_wants():
     assert (x * 2.0).node is None
     w = leaf([1.0])
     node = (w * paddle.to_tensor([5.0], dtype="float64")).node
-    assert len(node.recipe.calls) == 1 and node.edges[1] is None    # no rule for the constant, so w is not saved
+    assert len(node.recipe.rules) == 1 and node.edges[1] is None    # no rule for the constant, so w is not saved
     assert [a.tolist() for a in saved_arrays(node)] == [[5.0]]
