@@ -79,8 +79,7 @@ class DrrRule(RewritePattern):
         self.source = Source(parts["source"], cls.__name__)
         self.result: Callable = parts["result"]
         self.constraint: Callable | None = parts.get("constraint")
-        first = self.source.outputs[0].node.row
-        self.roots = (f"{first.dialect}.{first.name}",)
+        self.roots = (self.source.outputs[0].node.name,)
         names = (*self.source.inputs, *self.source.attrs)
         for function in filter(None, (self.result, self.constraint)):
             for name in inspect.signature(function).parameters:

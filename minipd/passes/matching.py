@@ -39,6 +39,9 @@ class Node:
     operands: tuple[Any, ...]
     attrs: dict[str, Any]
 
+    def __post_init__(self) -> None:
+        self.name = f"{self.row.dialect}.{self.row.name}"       # of the operation
+
 
 @dataclass(frozen=True)
 class Input:
@@ -174,23 +177,24 @@ class Source:
         if isinstance(via, Output) and via.node is node:
             op = value.get_defining_op()
             return [] if op is None else [op]
-        return [op for op in value.all_used_ops() if op.row is node.row and op not in match.ops]
+        return [op for op in value.all_used_ops() if op.name() == node.name and op not in match.ops]
 
     def _bind(self, node: Node, op: Operation, match: Match) -> Iterator[Match]:
         """`match` with `node` standing for `op`, in each order of operands that fits."""
-        if op.row is not node.row or op.parent is None:
+        if op.name() != node.name or op.parent is None:
             return
         try:
             operands, attrs = tensor_operands(op), op_attrs(op)
         except ValueError:                      # a vector of unknown parts, an attribute known at run time only
+            return
+        if len(operands) != len(node.operands):
             return
         orders = [operands]
         if Trait.COMMUTATIVE in node.row.traits and operands[0] is not operands[-1]:
             orders.append(operands[::-1])
         for order in orders:
             found = match.copy()
-            if len(order) == len(node.operands) and all(
-                    _meets(found, p, v) for p, v in zip(node.operands, order, strict=True)) and all(
+            if all(_meets(found, p, v) for p, v in zip(node.operands, order, strict=True)) and all(
                     _agrees(found, p, attrs.get(n)) for n, p in node.attrs.items()) and all(
                     found.value(Output(node, i), v) for i, v in enumerate(result_values(op))):
                 found.nodes[node] = op
@@ -219,8 +223,11 @@ class Source:
 
 def _meets(match: Match, pattern: Any, value: Value) -> bool:
     """Whether an operand may be what the pattern says: a value of its own, or a number."""
-    if isinstance(pattern, (Input, Output)):
+    if isinstance(pattern, Input):
         return match.value(pattern, value)
+    if isinstance(pattern, Output):         # looked at already now: most candidates fail here, and cost little
+        op = value.get_defining_op()
+        return op is not None and op.name() == pattern.node.name and match.value(pattern, value)
     number = constant_of(value) if value.shape == () else None
     return number is not None and _agrees(match, pattern, number)
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 
+from minipd.ir.attributes import ArrayAttribute
 from minipd.ir.builder import Builder
 from minipd.ir.operation import Operation, walk_inside
 from minipd.ir.program import Program
@@ -64,12 +65,21 @@ class PatternRewriter(Builder):
         self.changes = 0
         self.touched: dict[Operation, None] = {}        # a set that keeps its order
         self.erased: set[Operation] = set()
-        self.at = ""                                    # the operation that is rewritten, as text
+        self.op: Operation | None = None                # the one that is rewritten
 
     def start(self, op: Operation) -> None:
         """A pattern is asked about `op`."""
-        self.changes, self.touched, self.at = 0, {}, repr(op)
+        self.changes, self.touched, self.op = 0, {}, op
         self.set_insertion_point(op)
+
+    @property
+    def at(self) -> str:
+        """The operation that is rewritten, as errors name it (it may be gone by then, and with it its operands)."""
+        op = self.op
+        assert op is not None
+        line = op.attributes.get("op_callstack")
+        where = f" (from {line.value[0]})" if isinstance(line, ArrayAttribute) and line.items else ""
+        return f"{op.name()} -> {', '.join(str(r.type()) for r in op.results())}{where}"
 
     def insert(self, op: Operation) -> Operation:
         self.changes += 1
