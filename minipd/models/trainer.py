@@ -30,7 +30,7 @@ from minipd.models.generate import generate
 from minipd.models.llama import LlamaForCausalLM
 from minipd.models.placements import batch_placements, parameter_placements
 from minipd.models.progress import TrainingProgress, peak_memory
-from minipd.models.run_folder import CONFIG, RunFolder, read_metrics
+from minipd.models.run_folder import CONFIG, METRICS, RunFolder, read_metrics
 from minipd.nn.clip import ClipGradByGlobalNorm
 from minipd.nn.parameter import LazyGuard
 from minipd.optimizer import AdamW
@@ -168,9 +168,11 @@ class Trainer:
         return Path(path if self.comm is None else self.comm.all_gather_object(path)[0])
 
     def _copy_metrics(self, folder: RunFolder) -> None:
-        """A resumed run's metrics begin with those of the run it goes on from."""
+        """A resumed run's metrics begin with those of the run it goes on from; a checkpoint that was copied out of its
+        run has none."""
         if self.start:
-            for row in read_metrics(latest_checkpoint(Path(self.config.resume)).parents[1]):
+            run = latest_checkpoint(Path(self.config.resume)).resolve().parent.parent
+            for row in read_metrics(run) if (run / METRICS).is_file() else ():
                 if row["step"] <= self.start:
                     folder.log(**row)
 
@@ -271,11 +273,11 @@ def latest_checkpoint(given: Path) -> Path:
     """
     if (given / "index.json").is_file():
         return given
-    found = sorted((given / CHECKPOINTS).glob("step-*"))
-    found = [f for f in found if (f / "index.json").is_file()]
+    # step-N only: an interrupted save has left a step-N.tmp
+    found = [f for f in (given / CHECKPOINTS).glob("step-*") if f.name[5:].isdecimal() and (f / "index.json").is_file()]
     if not found:
         raise InputError("a checkpoint, or a run folder with one", str(given), "name another path")
-    return found[-1]
+    return max(found, key=lambda f: int(f.name[5:]))
 
 
 def must_go_on(config: RunConfig, step: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 from minipd.cli import main
 from minipd.models.run_folder import read_metrics
+from minipd.models.trainer import latest_checkpoint
 
 TINY = ["--dim", "16", "--layers", "1", "--heads", "2", "--ffn_dim", "24", "--vocab_size", "300", "--seq_len", "16",
         "--batch", "4", "--eval_every", "100", "--eval_batches", "1", "--sample.tokens", "4", "--warmup", "0.5"]
@@ -77,6 +79,23 @@ def test_resume_continues_to_the_bit(corpus, tmp_path, mode):
     resumed = train(corpus, tmp_path, "--resume", str(first))
     assert losses(resumed) == losses(whole)             # the first three lines are copied, the others computed again
     assert (resumed / "checkpoints" / "step-000006").is_dir()
+
+
+def test_a_checkpoint_copied_out_of_its_run_is_resumed(corpus, tmp_path, monkeypatch):
+    run = train(corpus, tmp_path / "runs", "--steps", "4", "--checkpoint_every", "2", "--mesh", "dp=1,tp=1")
+    shutil.copytree(run / "checkpoints" / "step-000002", tmp_path / "copy")
+    monkeypatch.chdir(tmp_path)
+    resumed = train(corpus, tmp_path / "runs", "--config", str(run / "config.toml"), "--resume", "copy")
+    assert losses(resumed) == losses(run)[2:]
+
+
+def test_what_an_interrupted_save_has_left_is_no_checkpoint(corpus, tmp_path):
+    run = train(corpus, tmp_path, "--steps", "2", "--mesh", "dp=1,tp=1")
+    shutil.copytree(run / "checkpoints" / "step-000002", run / "checkpoints" / "step-1000000")
+    left = run / "checkpoints" / "step-1000001.tmp"
+    left.mkdir()
+    (left / "index.json").write_text("{")
+    assert latest_checkpoint(run).name == "step-1000000"        # the largest number, not the last name
 
 
 REFUSED = {
