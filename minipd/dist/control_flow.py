@@ -60,8 +60,8 @@ class Branches:
             case "cf.tuple_pop":
                 self.pop(op, env, self.pushed[op.operand_source(0).get_defining_op()])
             case _:
-                raise NotImplementedError(user_error(op, "expected control flow that can be distributed (pd_op.if); run "
-                                                     "this program on one rank, or write it without"))
+                raise NotImplementedError(user_error(op, "expected control flow that can be distributed (pd_op.if); "
+                                                     "run this program on one rank, or write it without"))
 
     def placed(self, x: Any, placements: Placements) -> DistValue:
         """A payload under `placements`."""

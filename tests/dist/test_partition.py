@@ -126,7 +126,7 @@ def trace_input(tracer):
 
 # ------------------------------------------------------------------------------------------------ every operator
 @pytest.mark.parametrize("name", [n for n in CASES if placed_cases(n)])
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_a_row_in_a_program(name, data):
     """Values and gradients are those of one rank, and the collectives those of eager ranks."""
