@@ -14,3 +14,7 @@ from hypothesis import settings  # noqa: E402  (see above)
 # print_blob: a failure prints the line that reproduces it.
 settings.register_profile("minipd", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("minipd")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--update-golden", action="store_true", help="write the golden texts anew instead of comparing")

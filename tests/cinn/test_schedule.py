@@ -22,6 +22,7 @@ from minipd.cinn.schedule import (
     hoist,
     parallelize,
     schedule,
+    share,
     vectorize,
 )
 from minipd.cinn.schedule.tree import loops
@@ -233,3 +234,20 @@ def test_explain_prints_every_step():
     assert [line for line in told.splitlines() if line.startswith("##")] == [
         "## lowered", "## cache_row((0, 3), (0, 4), 'exp_2', 'y0')", "## simplify()", "## vectorize((0, 4),)",
         "## vectorize((0, 3),)", "## vectorize((0, 1),)"]
+
+
+def test_share_gives_a_name_to_what_comes_twice():
+    e = unary("exp", load())
+    f = function(For("i", n, Seq((Store("y", (i,), binary("add", e, e)), Store("z", (i,), binary("mul", e, load()))))),
+                 params=(X, Y, Param("z", F32, 1, True)))
+    assert text(share(f, (0,)).body).splitlines()[1:] == [
+        "    t = exp(x[i])", "    y[i] = t + t", "    z[i] = t * x[i]"]
+    written = function(For("i", n, Seq((Store("y", (i,), load()), Store("z", (i,), binary(
+        "add", unary("exp", load("y")), unary("exp", load("y"))))))), params=(X, Y, Param("z", F32, 1, True)))
+    assert share(written, (0,)) is written
+
+
+def test_share_keeps_the_name_that_a_let_gives():
+    e = unary("exp", load())
+    f = function(For("i", n, Seq((Let("a", e), Store("y", (i,), binary("add", e, Var("a", F32)))))))
+    assert text(share(f, (0,)).body).splitlines()[1:] == ["    a = exp(x[i])", "    y[i] = a + a"]

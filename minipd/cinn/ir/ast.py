@@ -1,6 +1,6 @@
 """The loop IR: what a fusion group becomes before it is a kernel.  Plain frozen data, compared by value.
 
-    Function = (name, Param*, Stmt, comment)       comment: the names of the operators that it fuses
+    Function = (name, Param*, Stmt, comment)       comment: the operators that it fuses, but for constants
     Param    = (name, dtype, ndim, output, view)   an array of the caller
     Stmt     = Seq(Stmt*)
              | For(var, extent, Stmt, "serial" | "parallel" | "vector")     var: int64, 0 .. extent - 1

@@ -123,7 +123,7 @@ class _Lowering:
         body = self._nests(early, {})
         if self.split.kind != "E":
             body += self._rows(in_rows) + self._nests(late, self._column_results())
-        comment = tuple(call.name for call in self.calls)
+        comment = tuple(call.name for call in self.calls if not isinstance(call.compute, Fill))
         return Function(name, self.loops.params, seq(body), comment)
 
     def _nests(self, outputs: list[tuple[str, Value]], known: Env) -> list[Stmt]:

@@ -1,11 +1,12 @@
-"""Making plain loops fast, step by step: `loops`, `rows`, `hoist` hold the primitives, `plan` the order of applying
+"""Making plain loops fast: `loops`, `rows`, `hoist`, `share` hold the primitives, `plan` the order of applying
 them, `tree` how to point at a loop."""
 
 from minipd.cinn.schedule.hoist import hoist
 from minipd.cinn.schedule.loops import block, chunk, parallelize, vectorize
 from minipd.cinn.schedule.plan import Options, Schedule, explain, schedule
 from minipd.cinn.schedule.rows import cache_row
+from minipd.cinn.schedule.share import share
 from minipd.cinn.schedule.tree import ScheduleError
 
 __all__ = ["Options", "Schedule", "ScheduleError", "block", "cache_row", "chunk", "explain", "hoist", "parallelize",
-           "schedule", "vectorize"]
+           "schedule", "share", "vectorize"]

@@ -1,5 +1,6 @@
 """The first schedule: a fixed order of primitives, each applied wherever its precondition and its rule of thumb allow.
 
+    share           what a body computes twice gets a name
     hoist           what is fixed in a loop moves in front of it
     cache_row       expensive values of one pass over a row are kept for the next, in the row of an output, or in a
                     local row where that fits into the cache
@@ -26,6 +27,7 @@ from minipd.cinn.ir.walk import statements, walk
 from minipd.cinn.schedule.hoist import hoist
 from minipd.cinn.schedule.loops import block, chunk, dependences, parallelize, vectorize
 from minipd.cinn.schedule.rows import cache_row, full_value, output_for
+from minipd.cinn.schedule.share import share
 from minipd.cinn.schedule.tree import Path, accumulated, declared, innermost, loops, stmts_of, stores_of
 
 __all__ = ["Options", "Schedule", "explain", "schedule"]
@@ -84,6 +86,7 @@ def explain(function: Function, options: Options = Options()) -> str:  # noqa: B
 def _scheduled(function: Function, options: Options) -> Schedule:
     s = Schedule(function)
     s.apply(simplify)
+    _each_loop(s, lambda path, loop: s.apply(share, path))
     for depth in range(max([len(p) for p, _ in loops(s.function)], default=0), 0, -1):
         for path, _ in reversed([x for x in loops(s.function) if len(x[0]) == depth]):
             s.apply(hoist, path)
