@@ -22,6 +22,7 @@ from minipd.ir.backward import append_backward
 from minipd.ir.program import Program
 from minipd.ir.trace import Trace
 from minipd.ir.value import Value
+from minipd.passes.fusion import fuse_forward
 
 __all__ = ["loss_program", "train_program", "write_gradients"]
 
@@ -59,8 +60,11 @@ def read_state(trace: Trace, tensors: dict[str, Tensor]) -> dict[str, Value]:
             for name, t in tensors.items()}
 
 
-def loss_program(model: Any, batch_shape: tuple[int, int]) -> tuple[Program, Trace]:
-    """Inputs `ids`, `labels` and `n_tokens`, output `loss`: the model's loss on one global batch."""
+def loss_program(model: Any, batch_shape: tuple[int, int], fuse: bool = True) -> tuple[Program, Trace]:
+    """Inputs `ids`, `labels` and `n_tokens`, output `loss`: the model's loss on one global batch.
+
+    fuse: operators of their own for what the model composes (`fuse_forward`).
+    """
     program = Program()
     trace = Trace(program)
     params = dict(model.named_parameters())
@@ -71,25 +75,27 @@ def loss_program(model: Any, batch_shape: tuple[int, int]) -> tuple[Program, Tra
         with traced(params, values):
             loss = model.loss(ids, labels, n_tokens)
         trace.build.output("loss", loss.payload)
+    if fuse:
+        fuse_forward(program)
     return program, trace
 
 
 def train_program(model: Any, optimizer: Any, state: dict[str, Tensor], batch_shape: tuple[int, int],
-                  n_micro: int) -> tuple[Program, Trace]:
+                  n_micro: int, fuse: bool = True) -> tuple[Program, Trace]:
     """One optimizer step.
 
     Inputs: `ids_m` and `labels_m` of each micro-batch m, `n_tokens` and `learning_rate`.  State: `state` by name, the
     parameters and what the optimizer keeps.  Output: `loss`, the sum over the micro-batches.
 
     The optimizer is the eager one: traced, its handles are rebound to the program's new values, and what a handle of
-    the state holds in the end is written.
+    the state holds in the end is written.  fuse: as for `loss_program`, before gradients are appended.
     """
     program = Program()
     trace = Trace(program)
     rate, _ = optimizer.scalars()
     with using(ground=trace, middle=None, grad=False), program.constraints.collect(), untouched_rng():
         values = read_state(trace, state)
-        loss, gradients = write_gradients(trace, model, values, batch_shape, n_micro)
+        loss, gradients = write_gradients(trace, model, values, batch_shape, n_micro, fuse)
         tensors = {**state, LEARNING_RATE: rate}
         params = dict(model.named_parameters())
         with traced(tensors, {**values, LEARNING_RATE: trace.input(LEARNING_RATE, rate.payload)}):
@@ -102,7 +108,7 @@ def train_program(model: Any, optimizer: Any, state: dict[str, Tensor], batch_sh
 
 
 def write_gradients(trace: Trace, model: Any, values: dict[str, Value], batch_shape: tuple[int, int],
-                    n_micro: int) -> tuple[Tensor, dict[str, Tensor]]:
+                    n_micro: int, fuse: bool = True) -> tuple[Tensor, dict[str, Tensor]]:
     """Append the model's loss on one global batch, and its gradient by parameter name (those that there are).
 
     values: the program's values of the parameters.  Micro-batch by micro-batch, so that only one is alive at a time.
@@ -116,7 +122,10 @@ def write_gradients(trace: Trace, model: Any, values: dict[str, Value], batch_sh
         current().rng.set_micro(m)
         ids, labels = (Tensor(trace.input(f"{n}_{m}", Meta(part, INT64))) for n in ("ids", "labels"))
         with traced(params, values), using(grad=True):
+            start = trace.program.global_block().back()
             loss = model.loss(ids, labels, n_tokens)
+        if fuse:        # the forward's own values are gone afterwards; of its handles only the loss is used again
+            loss.payload, = fuse_forward(trace.program, [loss.payload], after=start)
         wanted = [name for name, p in params.items() if not p.stop_gradient]
         found = append_backward(trace.program, [loss.payload], [values[n] for n in wanted], pin=True, trace=trace)
         losses.append(loss.detach())
