@@ -15,14 +15,16 @@ What the text takes care of, because it decides whether LLVM vectorizes a loop, 
 
 * numba makes int64 of int32 + int32, and wraps negative indices around: every int operation is cast to its own dtype,
   computed indices are made unsigned, and loops run from 0 (a flat parallel loop over slices of its arrays).
+* A division in an inner loop by a scalar from outside is a product with its reciprocal.
 * Selections and extrema are single instructions, exp, log, tanh, sin, cos of float32 polynomials (`scalar`, `math`).
+* 0-D arrays come as [1] arrays: within threads numba makes plain scalars of them.
 * float16 and bfloat16 arrays are uint16 arrays of their bits; scalars of these dtypes are float32 that they can hold.
 """
 
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import ml_dtypes
@@ -61,7 +63,7 @@ RESERVED = {*keyword.kwlist, *keyword.softkwlist, "np", "math", "scalar", "libm"
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
          "ne": "!=", "and": "&", "or": "|"}
 #: How strongly Python's operators bind; comparisons and everything weaker get parentheses.
-STRENGTH = {"*": 6, "/": 6, "+": 5, "-": 5, "&": 3, "|": 2}
+STRENGTH = {"*": 6, "/": 6, "//": 6, "%": 6, "+": 5, "-": 5, "&": 3, "|": 2}
 COMPARISON, NEGATION, ATOM = 1, 7, 9
 
 #: The bits of a storage dtype, and the names of its conversions in `scalar`.
@@ -128,6 +130,8 @@ class _Writer:
         #: in a flat parallel loop: its variable, and for each buffer the slice that is this task's
         self.part_var: str | None = None
         self.parts: dict[str, str] = {}
+        #: the Python name of each divisor's reciprocal
+        self.reciprocals: dict[Expr, str] = {}
         self.allocated: set[int] = set()
 
     # ------------------------------------------------------------------------------------------------- the frame
@@ -153,7 +157,7 @@ class _Writer:
         self.lines.append("    " * self.depth + line)
 
     @contextmanager
-    def indented(self):
+    def indented(self) -> Iterator[None]:
         self.depth += 1
         yield
         self.depth -= 1
@@ -197,10 +201,23 @@ class _Writer:
 
     def loop(self, s: For, iterable: str) -> None:
         before = dict(self.scope)
-        variable = self.declare(s.var, ("scalar", np.dtype(np.int64)))
-        self.write(f"for {variable} in {iterable}:")
-        self.body(s)
+        with self.dividing(s):
+            variable = self.declare(s.var, ("scalar", np.dtype(np.int64)))
+            self.write(f"for {variable} in {iterable}:")
+            self.body(s)
         self.scope = before
+
+    @contextmanager
+    def dividing(self, s: For) -> Iterator[None]:
+        """Have the reciprocals of what an innermost loop divides by, and does not change."""
+        if not any(isinstance(x, For) for x in statements(s.body)):
+            for divisor in dict.fromkeys(_divisors(s)):
+                text = f"{_constant(1, divisor.dtype)} / {self.expression(divisor)}"
+                name = self.declare(f"per_{self.scope[divisor.name]}", ("scalar", divisor.dtype))
+                self.write(f"{name} = {text}")
+                self.reciprocals[divisor] = name
+        yield
+        self.reciprocals.clear()
 
     def body(self, s: For) -> None:
         with self.indented():
@@ -251,12 +268,13 @@ class _Writer:
             self.loop(s, "range(stop - start)")
         else:
             before = dict(self.scope)
-            counter = self.declare(f"{s.var}_part", ("scalar", np.dtype(np.int64)))
-            self.write(f"for {counter} in range(stop - start):")
-            with self.indented():
-                self.write(f"{self.declare(s.var, ('scalar', np.dtype(np.int64)))} = start + {counter}")
-                self.scope[_PART] = counter
-                self.statement(s.body)
+            with self.dividing(s):
+                counter = self.declare(f"{s.var}_part", ("scalar", np.dtype(np.int64)))
+                self.write(f"for {counter} in range(stop - start):")
+                with self.indented():
+                    self.write(f"{self.declare(s.var, ('scalar', np.dtype(np.int64)))} = start + {counter}")
+                    self.scope[_PART] = counter
+                    self.statement(s.body)
             self.scope = before
         self.part_var = None
         self.parts.clear()
@@ -329,6 +347,8 @@ class _Writer:
             return self.power(x, y)
         if op in ("mod", "floordiv"):
             return self.division(op, x, y)
+        if op == "div" and y in self.reciprocals:
+            return f"{self.expression(x, STRENGTH['*'])} * {self.reciprocals[y]}", STRENGTH["*"]
         if op in ("eq", "ne", "lt", "le", "gt", "ge"):
             return f"{self.expression(x, COMPARISON + 1)} {INFIX[op]} {self.expression(y, COMPARISON + 1)}", COMPARISON
         return self.exact(dtype, *self.infix(INFIX[op], x, y))
@@ -360,7 +380,7 @@ class _Writer:
         return self.exact(x.dtype, f"scalar.{'uint' if unsigned else 'int'}_{op}({a}, {b})", ATOM)
 
     def power(self, x: Expr, y: Expr) -> Text:
-        """Small constant powers as products, other floats by libm in float64."""
+        """Small constant powers as products."""
         dtype = x.dtype
         if dtype.kind in "iu":
             return self.wide("power", x, y)
@@ -368,10 +388,7 @@ class _Writer:
             factor = self.expression(x, ATOM)
             square = f"{factor} * {factor}"
             return {2: square, 3: f"{square} * {factor}", 4: f"({square}) * ({square})"}[int(y.value)], STRENGTH["*"]
-        a, b = self.expression(x), self.expression(y)
-        if dtype == np.float64:
-            return f"libm.pow({a}, {b})", ATOM
-        return f"np.float32(libm.pow(np.float64({a}), np.float64({b})))", ATOM
+        return f"scalar.power_{dtype.name}({self.expression(x)}, {self.expression(y)})", ATOM
 
     def cast(self, x: Expr, dtype: np.dtype) -> Text:
         if dtype == x.dtype or x.dtype in STORAGE_ONLY and dtype == np.float32:
@@ -405,7 +422,7 @@ class _Writer:
             counter = self.scope.get(_PART, self.scope[self.part_var])
             rest = [self.index(i) for i in index[1:]]
             return f"{self.parts[buffer]}[{', '.join([counter, *rest])}]"
-        return f"{self.scope[buffer]}[{', '.join(map(self.index, index)) or '()'}]"
+        return f"{self.scope[buffer]}[{', '.join(map(self.index, index)) or 0}]"
 
     def index(self, e: Expr) -> str:
         """An index.  One that is computed is made unsigned, or numba would add the extent to it if it were negative."""
@@ -458,6 +475,13 @@ def _hoistable(loop: For) -> list[Alloc]:
                           if isinstance(x, For | Let | Init)}
     known: Callable[[Expr], bool] = lambda e: not names(e) & inner and not any(isinstance(x, Load) for x in walk(e))
     return [x for x in statements(loop.body) if isinstance(x, Alloc) and all(map(known, x.shape))]
+
+
+def _divisors(loop: For) -> list[Var]:
+    """The scalars from outside of a loop that its body divides floats by."""
+    inner = {x.name for x in statements(loop.body) if isinstance(x, Let | Init | Accumulate)}
+    return [e.y for root in expressions(loop.body) for e in walk(root) if isinstance(e, Binary) and e.op == "div"
+            and isinstance(e.y, Var) and e.y.name not in inner]
 
 
 def _wrapped(comment: tuple[str, ...], width: int = 100) -> list[str]:

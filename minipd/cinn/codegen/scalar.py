@@ -6,6 +6,8 @@ a loop from being vectorized.
 
 from __future__ import annotations
 
+import math as libm
+
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -124,6 +126,18 @@ def round_odd(x):
     wide = np.float64(nearest)
     toward_zero = select(abs(wide) > abs(x), I(bits - I(1)), bits)
     return from_bits(select((wide == x) | (x != x), bits, I(toward_zero | I(1))))
+
+
+# ----------------------------------------------------------------------------------------------------- powers
+# By libm, here rather than in the kernel, whose float flags would let LLVM rewrite the call.
+@inline
+def power_float64(x, y):
+    return libm.pow(x, y)
+
+
+@inline
+def power_float32(x, y):
+    return F(libm.pow(np.float64(x), np.float64(y)))
 
 
 # -------------------------------------------------------------------------------------- divisions that round down
