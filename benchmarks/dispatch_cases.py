@@ -21,28 +21,41 @@ def cases(framework: str) -> dict:
     constant = paddle.to_tensor(array)
     x = paddle.to_tensor(array, stop_gradient=False)
 
-    def under_no_grad(operate):
+    def add_under_no_grad():
         with paddle.no_grad():
             for _ in range(100):
-                operate(x)
+                x + x
+
+    def multiply_under_no_grad():
+        with paddle.no_grad():
+            for _ in range(100):
+                x * x
 
     def backward(y):
         y.backward()
         x.clear_gradient(False)
 
-    def chain(operate):
+    def chain_of_add():
         y = x
         for _ in range(10):
-            y = operate(y)
+            y = y + y
         backward(y)
 
-    found = {}
-    for name, operate in (("add", lambda t: t + t), ("multiply", lambda t: t * t)):
-        found |= {
-            f"{name}": lambda operate=operate: operate(constant),
-            f"{name}, under no_grad": lambda operate=operate: under_no_grad(operate),
-            f"{name}, taped": lambda operate=operate: operate(x),
-            f"{name}, forward and backward": lambda operate=operate: backward(operate(x)),
-            f"{name}, chain of 10, forward and backward": lambda operate=operate: chain(operate),
-        }
-    return found
+    def chain_of_multiply():
+        y = x
+        for _ in range(10):
+            y = y * y
+        backward(y)
+
+    return {
+        "add": lambda: constant + constant,
+        "add, under no_grad": add_under_no_grad,
+        "add, taped": lambda: x + x,
+        "add, forward and backward": lambda: backward(x + x),
+        "add, chain of 10, forward and backward": chain_of_add,
+        "multiply": lambda: constant * constant,
+        "multiply, under no_grad": multiply_under_no_grad,
+        "multiply, taped": lambda: x * x,
+        "multiply, forward and backward": lambda: backward(x * x),
+        "multiply, chain of 10, forward and backward": chain_of_multiply,
+    }
