@@ -12,12 +12,13 @@ from safetensors.numpy import load_file, save_file
 
 from minipd.dist.api import shard_tensor
 from minipd.dist.comm.sim import World
-from minipd.dist.mesh import parse_mesh
+from minipd.dist.mesh import ProcessMesh, parse_mesh
 from minipd.dist.placements import Replicate, Shard
 from minipd.framework.context import RankContext
 from minipd.framework.errors import InputError
 from minipd.framework.rank import enter, leave
 from minipd.framework.tensor import Tensor
+from minipd.parallel import checkpoint
 from minipd.parallel.checkpoint import load_checkpoint, local_array, read_index, save_checkpoint
 
 
@@ -41,15 +42,15 @@ def test_what_was_saved_comes_back(tmp_path):
     assert {n: list(a.shape) for n, a in stored.items()} == {n: d["shape"] for n, d in index.items()}
 
 
-def on_ranks(body):
-    """What `body(comm)` returns on each of two ranks."""
+def on_ranks(body, ranks=2):
+    """What `body(comm)` returns on each rank."""
     def rank(comm):
         token = enter(RankContext(comm.rank, comm.size, comm))
         try:
             return body(comm)
         finally:
             leave(token)
-    return World(2).run(rank)
+    return World(ranks).run(rank)
 
 
 def test_each_rank_keeps_its_shard_and_whole_tensors_read_as_replicated(tmp_path):
@@ -140,3 +141,184 @@ def test_a_checkpoint_is_not_overwritten_and_what_an_interrupted_save_left_is(tm
     fresh = state()
     load_checkpoint(folder, fresh)
     assert values(fresh) == values(state(7))
+
+
+# ------------------------------------------------------------------------------------------------- several ranks
+MESH = parse_mesh("dp=2,tp=2")
+S, R = Shard, Replicate()
+PLACED = {"rows": [S(0), R], "columns": [R, S(1)], "both": [S(0), S(0)], "crossed": [S(1), S(0)], "all": [R, R],
+          "few": [S(0), S(0)]}
+
+
+def sharded(mesh=MESH, values=None, placed=PLACED):
+    """Tensors of 5 x 7, split unevenly; of `few` rows there is one, so that three ranks have none."""
+    out = {}
+    for name, placements in placed.items():
+        whole = np.zeros((1 if name == "few" else 5, 7)) if values is None else values[name]
+        out[name] = shard_tensor(whole, mesh, placements)
+    return out
+
+
+def odd_values():
+    """Every kind of bits: denormals, infinities, NaNs with a payload, -0."""
+    bits = np.random.default_rng(3).integers(0, 2**64, (6, 5, 7), np.uint64)
+    found = dict(zip(PLACED, bits.view(np.float64), strict=True))
+    found["all"][0, :4] = [-0.0, np.inf, 5e-324, np.nan]
+    return {**found, "few": found["few"][:1]}
+
+
+def held(tensors):
+    return {name: local_array(t).tobytes() for name, t in tensors.items()}
+
+
+def test_four_ranks_bit_by_bit(tmp_path):
+    def body(comm):
+        saved = sharded(values=odd_values())
+        folder = save_checkpoint(tmp_path / "c", saved, {"note": "x"}, comm)
+        fresh = sharded()
+        index = load_checkpoint(folder, fresh, comm)
+        same = held(fresh) == held(saved)
+        return same, [t.placements for t in fresh.values()] == list(PLACED.values()), index["note"]
+    assert on_ranks(body, 4) == [(True, True, "x")] * 4
+    assert sorted(p.name for p in (tmp_path / "c").iterdir()) == [
+        "index.json", *(f"rank_{r:05d}.safetensors" for r in range(4))]
+    shapes = [load_file(tmp_path / "c" / f"rank_{r:05d}.safetensors")["few"].shape for r in range(4)]
+    assert shapes == [(1, 7), (0, 7), (0, 7), (0, 7)]
+
+
+@pytest.mark.parametrize("damage", ["cut", "lost", "other"])
+def test_one_damaged_file_is_refused_by_all_ranks(tmp_path, damage):
+    """Ranks whose own files are whole must not go on with half of another state."""
+    def body(comm):
+        folder = save_checkpoint(tmp_path / "c", sharded(values=odd_values()), {}, comm)
+        comm.barrier()
+        if comm.rank == 0:
+            file = folder / "rank_00002.safetensors"
+            if damage == "cut":
+                file.write_bytes(file.read_bytes()[:-8])
+            elif damage == "lost":
+                file.unlink()
+            else:
+                save_file({**load_file(file), "both": np.zeros((3, 3))}, file)
+        comm.barrier()
+        fresh = sharded()
+        before = held(fresh)
+        with pytest.raises(InputError) as error:
+            load_checkpoint(folder, fresh, comm)
+        return str(error.value), held(fresh) == before
+    texts, untouched = zip(*on_ranks(body, 4), strict=True)
+    assert all(untouched) and len(set(texts)) == 1 and "rank_00002.safetensors" in texts[0]
+
+
+@pytest.mark.parametrize(("other", "text"), [
+    ("tp=2,dp=2", "rows: expected f64[5_tp, 7] on the mesh tp=2,dp=2 of the ranks [0, 1, 2, 3], found f64[5_dp, 7] on "
+                  "the mesh dp=2,tp=2 of the ranks [0, 1, 2, 3]"),
+    ("dp=4,tp=1", "rows: expected f64[5_dp, 7] on the mesh dp=4,tp=1"),
+    ("reordered", "rows: expected f64[5_dp, 7] on the mesh dp=2,tp=2 of the ranks [3, 2, 1, 0], found f64[5_dp, 7] on "
+                  "the mesh dp=2,tp=2 of the ranks [0, 1, 2, 3]"),
+])
+def test_another_mesh_of_as_many_ranks(tmp_path, other, text):
+    """Local shapes may all agree, and yet a rank would get another's part."""
+    def body(comm):
+        folder = save_checkpoint(tmp_path / "c", sharded(values=odd_values()), {}, comm)
+        mesh = ProcessMesh([[3, 2], [1, 0]], ["dp", "tp"]) if other == "reordered" else parse_mesh(other)
+        fresh = sharded(mesh)
+        before = held(fresh)
+        with pytest.raises(InputError) as error:
+            load_checkpoint(folder, fresh, comm)
+        return str(error.value), held(fresh) == before
+    for got, untouched in on_ranks(body, 4):
+        assert untouched and text in got and got.startswith("expected a checkpoint of this model: 6 tensors, got ")
+
+
+def test_another_number_of_ranks(tmp_path):
+    on_ranks(lambda comm: save_checkpoint(tmp_path / "c", sharded(values=odd_values()), {}, comm), 4)
+
+    def body(comm):
+        with pytest.raises(InputError) as error:
+            load_checkpoint(tmp_path / "c", sharded(parse_mesh("dp=2,tp=1")), comm)
+        return str(error.value)
+    assert on_ranks(body) == [f"expected a checkpoint of 2 rank(s), got one of 4 in {tmp_path / 'c'}: resume on 4 "
+                              "rank(s), with the mesh it was written on"] * 2
+
+
+@pytest.mark.parametrize("damage", ["nothing", "no index", "no tensors"])
+def test_no_checkpoint_at_all(tmp_path, damage):
+    folder = tmp_path / "c"
+    if damage != "nothing":
+        folder.mkdir()
+    if damage == "no tensors":
+        (folder / "index.json").write_text('{"format": 1}')
+
+    def body(comm):
+        fresh = sharded(parse_mesh("dp=2,tp=1"))
+        with pytest.raises(InputError) as error:
+            load_checkpoint(folder, fresh, comm)
+        return str(error.value)
+    first, second = on_ranks(body)
+    assert first == second == (
+        f"expected an index.json with `ranks` and `tensors`, got ['format'] in {folder}: use another checkpoint"
+        if damage == "no tensors" else
+        f"expected a checkpoint (a folder with index.json), got {folder}: name another folder")
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_an_interrupted_save_leaves_only_what_is_called_tmp(tmp_path, victim, monkeypatch):
+    """The disk is full on one rank: the older checkpoint stays, and the next save cleans up."""
+    def body(comm, step):
+        return save_checkpoint(tmp_path / f"step-{step}", sharded(parse_mesh("dp=2,tp=1")), {"step": step}, comm)
+    on_ranks(lambda comm: body(comm, 1))
+    before = {p.name: p.read_bytes() for p in (tmp_path / "step-1").iterdir()}
+
+    def full(arrays, path):
+        if path.name == f"rank_{victim:05d}.safetensors":
+            path.write_bytes(b"half")
+            raise OSError(28, "No space left on device")
+        save_file(arrays, path)
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint, "save_file", full)
+        with pytest.raises(OSError, match="No space left on device"):
+            on_ranks(lambda comm: body(comm, 2))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["step-1", "step-2.tmp"]
+    assert {p.name: p.read_bytes() for p in (tmp_path / "step-1").iterdir()} == before
+    on_ranks(lambda comm: body(comm, 2))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["step-1", "step-2"]
+
+
+def test_a_folder_that_one_rank_sees_is_not_overwritten(tmp_path, monkeypatch):
+    """Also when the other does not see it yet, as on a network disk: all refuse."""
+    (tmp_path / "c").mkdir()
+
+    class Late(type(tmp_path)):
+        def exists(self, **_):
+            return False
+
+    def body(comm):
+        with pytest.raises(InputError, match="a folder that does not exist for the checkpoint"):
+            save_checkpoint((tmp_path if comm.rank else Late(tmp_path)) / "c", {}, {}, comm)
+        return sorted(p.name for p in tmp_path.iterdir())
+    assert on_ranks(body) == [["c"]] * 2
+
+
+def test_what_shares_a_tensor_sees_what_is_loaded(tmp_path):
+    """A detached handle does; a gradient that has saved the old value refuses it."""
+    folder = save_checkpoint(tmp_path / "c", {"w": Tensor(np.array([5.0, 6.0]))}, {})
+    w = Tensor(np.array([1.0, 2.0]))
+    w.stop_gradient = False
+    seen, loss = w.detach(), (w * w).sum()
+    load_checkpoint(folder, {"w": w})
+    assert (w.tolist(), seen.tolist()) == ([5.0, 6.0], [5.0, 6.0])
+    with pytest.raises(RuntimeError, match="was saved for the gradient of multiply and modified in place afterwards"):
+        loss.backward()
+
+
+def test_a_partial_tensor_that_was_read(tmp_path):
+    """It is saved as what it was resolved to."""
+    def body(comm):
+        total = shard_tensor(np.arange(10.0).reshape(5, 2), parse_mesh("dp=2"), [S(0)]).sum(axis=0)
+        total.numpy()
+        folder = save_checkpoint(tmp_path / "c", {"total": total}, {}, comm)
+        fresh = {"total": Tensor(np.zeros(2))}
+        load_checkpoint(folder, fresh, comm)
+        return fresh["total"].tolist()
+    assert on_ranks(body) == [[20.0, 25.0]] * 2
