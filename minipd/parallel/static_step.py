@@ -142,15 +142,15 @@ class RankProgram:
 
 
 class StaticStep(Step):
-    """Runs steps as programs."""
+    """Runs steps as programs.  fuse: with operators of their own for what the model composes (`fuse_forward`)."""
 
     def __init__(self, model: Any, optimizer: Any, mesh: ProcessMesh, placements: Sequence[Placement],
-                 batch_shape: tuple[int, int], n_micro: int = 1):
+                 batch_shape: tuple[int, int], n_micro: int = 1, fuse: bool = True):
         super().__init__(model, optimizer, mesh, placements, n_micro)
         split = {"ids": placements, "labels": placements}
-        program, trace = train_program(model, optimizer, self.state(), batch_shape, n_micro)
+        program, trace = train_program(model, optimizer, self.state(), batch_shape, n_micro, fuse)
         self.train = RankProgram(program, trace, mesh, self.state(), split, n_micro)
-        program, trace = loss_program(model, batch_shape)
+        program, trace = loss_program(model, batch_shape, fuse)
         self.loss = RankProgram(program, trace, mesh, dict(model.named_parameters()), split)
 
     def __call__(self, ids: np.ndarray, labels: np.ndarray) -> DistValue:
