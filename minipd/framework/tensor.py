@@ -207,12 +207,14 @@ class Tensor:
             _share(self, t)
         return t
 
+    def __getstate__(self) -> dict:
+        """What pickle and deep copies take along: the values and what the user has set, no history and no gradient."""
+        return {k: v for k, v in self.__dict__.items() if k not in _OF_THE_HANDLE}
+
     def __deepcopy__(self, memo: dict) -> Tensor:
-        """A new leaf with a copy of the values, which takes part in differentiation if this tensor does.  The history,
-        the gradient and the name stay behind."""
-        kept = {k: v for k, v in self.__dict__.items() if k not in _OF_THE_HANDLE}
-        memo[id(self)] = t = type(self)(copy.deepcopy(self.payload, memo))
-        t.__dict__.update(copy.deepcopy(kept, memo))
+        """A new leaf, with a name of its own, which takes part in differentiation if this tensor does."""
+        memo[id(self)] = t = type(self).__new__(type(self))
+        t.__dict__.update(copy.deepcopy(self.__getstate__(), memo), _name=None)
         return t
 
     @property
@@ -233,7 +235,7 @@ class Tensor:
 
 
 #: what a copy of a tensor does not share with it
-_OF_THE_HANDLE = ("payload", "node", "index", "grad", "storage", "seen", "view_of", "views", "_name")
+_OF_THE_HANDLE = ("node", "index", "grad", "storage", "seen", "view_of", "views")
 
 
 def _share(a: Tensor, b: Tensor) -> None:

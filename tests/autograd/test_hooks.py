@@ -135,3 +135,23 @@ def test_an_error_in_a_hook_leaves_the_mode_as_it_was():
     with pytest.raises(KeyError, match="mine"):
         y.backward()
     assert paddle.is_grad_enabled() and not (x * 2.0).stop_gradient
+
+
+def test_a_backward_pass_inside_a_hook():
+    """Passes do not know of each other, and each restores the mode that it found."""
+    x, w = leaf(3.0), leaf(2.0)
+    other = w * w
+    y = x * x
+    modes = []
+
+    def hook(g):
+        other.backward()
+        modes.append(paddle.is_grad_enabled())
+        with paddle.enable_grad():
+            (inner,) = paddle.grad(w * w * w, w)
+        modes.append(paddle.is_grad_enabled())
+        return g * inner
+    y.register_hook(hook)
+    y.backward()
+    assert x.grad.tolist() == [6.0 * 12.0] and w.grad.tolist() == [4.0] and modes == [False, False]
+    assert paddle.is_grad_enabled()

@@ -1,6 +1,7 @@
 """In-place operators and writes: gradients before and after, what is refused, and what the errors say."""
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -315,6 +316,9 @@ def test_deep_copies():
     assert b.is_leaf and not b.stop_gradient
     (b * b).sum().backward()
     assert b.grad.tolist() == [6.0, 12.0] and x.grad.tolist() == [2.0, 4.0]
+    z = pickle.loads(pickle.dumps(y))
+    assert z.tolist() == [3.0, 6.0] and z.is_leaf and not z.stop_gradient and z.grad is None
+    assert pickle.loads(pickle.dumps(x)).name == "x"
     both = copy.deepcopy([x, x])
     assert both[0] is both[1]
     p = paddle.framework.tensor.Parameter(np.ones(2))
