@@ -26,7 +26,7 @@ from minipd.framework.context import using
 from minipd.framework.errors import InputError
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
-from minipd.framework.views import rebind
+from minipd.optimizer.optimizer import replace
 
 __all__ = ["load_checkpoint", "read_index", "save_checkpoint"]
 
@@ -160,10 +160,10 @@ def _fitting(folder: Path, index: Mapping[str, Any], tensors: Mapping[str, Tenso
 
 
 def _fill(t: Tensor, array: np.ndarray) -> None:
-    """Other values for a tensor.  Who shares it sees them, and a gradient that has saved the old ones finds out."""
+    """Other values for a tensor; who shares its memory sees them."""
     p = held(t)
     new = DistValue(array, p.shape, p.dtype, p.mesh, p.placements) if isinstance(p, DistValue) else array
-    rebind(t, Tensor(new), "load_checkpoint")
+    replace(t, Tensor(new))
 
 
 def _difference(expected: Mapping[str, Any], found: Mapping[str, Any], folder: Path) -> str:
