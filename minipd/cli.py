@@ -22,6 +22,8 @@ __all__: list[str] = []
 
 #: Exit status for a request that cannot be carried out as asked (argparse uses the same).
 BAD_REQUEST = 2
+#: Exit status after Ctrl-C, as shells have it.
+INTERRUPTED = 130
 
 
 class Command(NamedTuple):
@@ -78,6 +80,9 @@ def main(argv: list[str] | None = None) -> int:
         return getattr(importlib.import_module(module), function)(argv[1:]) or 0
     except (InputError, ClosedFloorError) as refusal:
         return _refuse(str(refusal))
+    except KeyboardInterrupt:
+        print("minipd: interrupted", file=sys.stderr)
+        return INTERRUPTED
     except BrokenPipeError:
         # The reader has seen enough (`minipd ops | head`); Python would complain again when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -164,16 +164,29 @@ dim_names ['dp'])
         return f"shape {self.shape}, process_ids {self.process_ids}, dim_names {self.dim_names}"
 
 
+def parse_axes(text: str) -> dict[str, int]:
+    """The axes and sizes that a command line gives, outermost first.
+
+    Raises: ValueError if the text is no list of name=size with different names.
+
+    >>> parse_axes("dp=2,tp=4")
+    {'dp': 2, 'tp': 4}
+    """
+    parts = [re.fullmatch(r"\s*([A-Za-z]\w*)\s*=\s*([1-9]\d*)\s*", part) for part in text.split(",")]
+    axes = {p[1]: int(p[2]) for p in parts if p}
+    if len(axes) != len(parts):
+        raise ValueError(f"mesh: expected axes with their sizes such as dp=2,tp=2, each name once, got {text!r}")
+    return axes
+
+
 def parse_mesh(text: str) -> ProcessMesh:
     """The mesh that a command line describes: axes outermost first, ranks numbered from 0.
 
-    Raises: ValueError if the text is no list of name=size.
+    Raises: ValueError if the text is no list of name=size with different names.
 
     >>> parse_mesh("dp=2,tp=2")
     shape [2, 2], process_ids [0, 1, 2, 3], dim_names ['dp', 'tp']
     """
-    parts = [re.fullmatch(r"\s*([A-Za-z]\w*)\s*=\s*([1-9]\d*)\s*", part) for part in text.split(",")]
-    if not all(parts):
-        raise ValueError(f"mesh: expected axes with their sizes such as dp=2,tp=2, got {text!r}")
-    names, sizes = [p[1] for p in parts if p], [int(p[2]) for p in parts if p]
-    return ProcessMesh(np.arange(math.prod(sizes)).reshape(sizes), names)
+    axes = parse_axes(text)
+    sizes = list(axes.values())
+    return ProcessMesh(np.arange(math.prod(sizes)).reshape(sizes), list(axes))

@@ -126,7 +126,7 @@ def explain(row: Any, payloads: Any, attrs: dict, error: Exception) -> None:
     try:
         row.infer_meta(*payloads, **attrs)
     except Exception as better:
-        raise better from None
+        raise better from error
     called = ", ".join(describe(p) for p in payloads) + "".join(f", {k}={v}" for k, v in attrs.items())
     error.add_note(f"in {row.name}({called})")
 

@@ -117,11 +117,6 @@ def to_np(dtype: object) -> np.dtype:
     raise TypeError(f"dtype: expected one of {_NAMES}, got {dtype!r}")
 
 
-def is_floating(np_dtype: np.dtype) -> builtins_bool:
-    """True for float16, bfloat16, float32 and float64."""
-    return np_dtype in FLOATS
-
-
 _RANK = {t.np: i for i, t in enumerate(ALL)}
 
 

@@ -78,10 +78,6 @@ class RunFolder:
         write_atomically(self.path / name, data)
         return self.path / name
 
-    def write_json(self, name: str, value: Any) -> Path:
-        """Write `value` as indented JSON, whole or not at all; returns the path."""
-        return self.write(name, json.dumps(value, indent=2) + "\n")
-
     def close(self) -> None:
         """Close metrics.jsonl; `log` opens it again."""
         if self._metrics is not None:

@@ -18,6 +18,9 @@ from minipd.parallel.checkpoint import read_index
 
 __all__ = ["main"]
 
+#: Exit status of a request that is refused.
+BAD_REQUEST = 2
+
 
 def main(argv: Sequence[str]) -> int:
     """Train as the arguments say; returns the exit status.
@@ -28,7 +31,13 @@ def main(argv: Sequence[str]) -> int:
     config = from_arguments(argv)
     if started_by_launcher():
         from minipd.dist.comm.mpi import connect
-        run_rank(connect(), config)
+        comm = connect()
+        try:
+            run_rank(comm, config)
+        except InputError:
+            if comm.rank == 0:
+                raise
+            return BAD_REQUEST                  # rank 0 says it for all
         return 0
     check_inputs(config)
     if world := started_by_mpiexec():
@@ -67,6 +76,7 @@ def check_inputs(config: RunConfig) -> None:
         index = read_index(latest_checkpoint(Path(config.resume)))
         _must_equal("model", dataclasses.asdict(config.model), index["model"], config.resume)
         _must_equal("dist.mesh", config.dist.mesh, index["mesh"], config.resume)
+        _must_equal("train.dtype", config.train.dtype, index["dtype"], config.resume)
         must_go_on(config, index["step"])
 
 

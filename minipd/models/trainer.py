@@ -52,7 +52,8 @@ def run_rank(comm: Any, config: RunConfig) -> Path | None:
     ctx = RankContext(0, 1) if comm is None else RankContext(comm.rank, comm.size, comm)
     token = enter(ctx)
     try:
-        return Trainer(ctx, config).run()
+        with np.errstate(over="ignore", invalid="ignore"):      # a step that overflows is skipped, and said so
+            return Trainer(ctx, config).run()
     finally:
         leave(token)
 
@@ -151,8 +152,8 @@ class Trainer:
             f"{n:,} parameters, mesh {config.dist.mesh}, {'eager' if config.dist.eager else 'static'}, run {path}\n"
             f"held-out text: unigram entropy {unigram:.3f}, bigram {bigram:.3f} nats/token")
         try:
-            self._loop(folder, path)
-            self._finish(folder, path, unigram, bigram)
+            finished = self._loop(folder, path)
+            self._finish(folder, path, unigram, bigram, sample=finished)    # who asked to stop waits for no sample
         finally:                                        # after an error too: the bar has hidden the terminal's cursor
             self.progress.finish()
             if folder is not None:
@@ -176,7 +177,8 @@ class Trainer:
                 if row["step"] <= self.start:
                     folder.log(**row)
 
-    def _loop(self, folder: RunFolder | None, path: Path) -> None:
+    def _loop(self, folder: RunFolder | None, path: Path) -> bool:
+        """Train; returns whether the last step was reached."""
         t = self.config.train
         tokens = t.batch * self.config.data.seq_len
         handlers = self._catch_signals()
@@ -185,11 +187,15 @@ class Trainer:
                 began = time.perf_counter()
                 self.ctx.rng.set_step(step)
                 ids, labels = self.batches(step - 1)
+                taken = int(self.optimizer.scalars()[1])
                 loss, stop = self._agree(self.step(ids, labels))
                 row = {"step": step, "loss": loss, "lr": float(self.optimizer.get_lr()),
                        "seconds": time.perf_counter() - began, "tokens": tokens, "memory": peak_memory()}
                 self.schedule.step()
                 self.progress.update(step, loss, tokens)
+                if int(self.optimizer.scalars()[1]) == taken:
+                    row["skipped"] = True
+                    self.progress.note(f"step {step}: the gradient is not finite; nothing was updated")
                 last = stop or step == t.steps
                 if last or step % t.eval_every == 0:
                     row["val_loss"] = self.validate()
@@ -201,7 +207,8 @@ class Trainer:
                 if stop:
                     self.progress.note(f"stopped after step {step}; go on with --resume {path}")
                 if last:
-                    return
+                    return not stop
+            return True
         finally:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
@@ -235,13 +242,14 @@ class Trainer:
         return float(value[0])
 
     def _save(self, path: Path, step: int) -> None:
-        extra = {"step": step, "model": dataclasses.asdict(self.config.model), "mesh": self.config.dist.mesh}
+        extra = {"step": step, "model": dataclasses.asdict(self.config.model), "mesh": self.config.dist.mesh,
+                 "dtype": self.config.train.dtype}
         save_checkpoint(path / CHECKPOINTS / f"step-{step:06d}", self.step.state(), extra, self.comm)
 
-    def _finish(self, folder: RunFolder | None, path: Path, unigram: float, bigram: float) -> None:
+    def _finish(self, folder: RunFolder | None, path: Path, unigram: float, bigram: float, sample: bool) -> None:
         s = self.config.sample
         text = ""
-        if s.tokens:
+        if s.tokens and sample:
             tokenizer = self.corpus.tokenizer
             prompt = tokenizer.encode(s.prompt)
             text = tokenizer.decode(generate(self.model, prompt, s.tokens, s.temperature, self.config.seed,

@@ -76,10 +76,10 @@ def test_parse_mesh():
     (lambda: MESH.get_mesh_with_dim("q"), r"expected an axis of the mesh x=2,y=3, got 'q'"),
     (lambda: MESH.axis(2), r"expected an axis of the mesh x=2,y=3, got 2"),
     (lambda: MESH.coordinate(6), r"expected a rank of the mesh x=2,y=3, which has \[0, 1, 2, 3, 4, 5\]; got rank 6"),
-    (lambda: parse_mesh("dp2"), r"expected axes with their sizes such as dp=2,tp=2, got 'dp2'"),
+    (lambda: parse_mesh("dp2"), r"expected axes with their sizes such as dp=2,tp=2, each name once, got 'dp2'"),
     (lambda: parse_mesh("dp=0"), r"expected axes with their sizes"),
     (lambda: parse_mesh(""), r"expected axes with their sizes"),
-    (lambda: parse_mesh("dp=2,dp=2"), r"expected a list of 2 different names"),
+    (lambda: parse_mesh("dp=2,dp=2"), r"each name once, got 'dp=2,dp=2'"),
 ])
 def test_errors_say_what_to_do(make, message):
     with pytest.raises(ValueError, match=message):

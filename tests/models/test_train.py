@@ -128,7 +128,7 @@ def test_a_checkpoint_of_another_model_or_mesh_is_refused(corpus, tmp_path, caps
     run = train(corpus, tmp_path, "--steps", "2", "--mesh", "dp=2,tp=1")
     before = {p: p.stat().st_mtime_ns for p in run.rglob("*")}
     for more, text in ((["--dim", "32"], "model.dim"), (["--mesh", "dp=1,tp=2"], "dist.mesh"),
-                       (["--steps", "2"], "train.steps above 2")):
+                       (["--steps", "2"], "train.steps above 2"), (["--dtype", "float64"], "train.dtype")):
         assert main(["train", "--resume", str(run), "--comm", "sim", *more]) == 2
         err = capsys.readouterr().err.strip()
         assert text in err and len(err.splitlines()) == 1
@@ -143,6 +143,13 @@ def test_mpiexec_around_the_command_is_refused(corpus, tmp_path, capsys, monkeyp
     assert main(["train", "--corpus", str(corpus), "--out", str(tmp_path), *TINY]) == 2
     err = capsys.readouterr().err.strip()
     assert "4 of them, started by mpiexec: leave mpiexec out" in err and not list(tmp_path.iterdir())
+
+
+def test_steps_that_overflow_are_skipped_and_said_so(corpus, tmp_path, capsys):
+    run = train(corpus, tmp_path, "--steps", "4", "--lr", "1e30", "--warmup", "0")
+    rows = read_metrics(run)
+    assert not rows[0].get("skipped") and all(row["skipped"] for row in rows[1:])
+    assert "step 2: the gradient is not finite; nothing was updated" in capsys.readouterr().out
 
 
 def test_uneven_vocabulary(corpus, tmp_path):

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, get_type_hints
 
+from minipd.dist.mesh import parse_axes
 from minipd.framework.errors import InputError
 
 
@@ -244,12 +245,9 @@ def parse_mesh(text: str) -> dict[str, int]:
     >>> parse_mesh("dp=2,tp=4")
     {'dp': 2, 'tp': 4}
     """
-    axes: dict[str, int] = {}
-    for part in text.split(","):
-        name, _, size = (piece.strip() for piece in part.partition("="))
-        if not name.isidentifier() or not size.isdecimal() or int(size) < 1 or name in axes:
-            raise InputError(
-                "a mesh of different axes with sizes, such as dp=2,tp=2", repr(text), "give dist.mesh in that form"
-            )
-        axes[name] = int(size)
-    return axes
+    try:
+        return parse_axes(text)
+    except ValueError:
+        raise InputError(
+            "a mesh of different axes with sizes, such as dp=2,tp=2", repr(text), "give dist.mesh in that form"
+        ) from None
