@@ -40,5 +40,5 @@ else
     install=(.venv/bin/python -m pip install --quiet --disable-pip-version-check)
 fi
 "${install[@]}" --require-hashes --requirement requirements.lock
-# The build backend is in the lock too, hence no isolation: nothing unpinned is fetched.
+# The build backend is in the lock too, hence no isolation: nothing but uv itself comes from outside of the lock.
 "${install[@]}" --no-deps --no-build-isolation --editable .
