@@ -1,4 +1,4 @@
-"""From a program to kernels: decompose, group, lower, build.
+"""From a program to kernels: decompose, group, lower, schedule, build.
 
 `build_cinn_pass` is the whole of it.  What cannot become a kernel stays what it was: a group that cannot be lowered or
 built goes back into the program as library kernels, with one warning that names its operators.
@@ -6,15 +6,28 @@ built goes back into the program as library kernels, with one warning that names
 
 from __future__ import annotations
 
+import hashlib
+import warnings
+from typing import Any
+
 from minipd.cinn.compute.table import compute_of
+from minipd.cinn.dialect import JIT_KERNEL
+from minipd.cinn.frontend import build_groups, inline
+from minipd.cinn.ir.ast import Function
+from minipd.cinn.ir.printer import text
+from minipd.cinn.kernels import KERNELS
+from minipd.cinn.lower import CannotLower, lower
+from minipd.cinn.runtime.compiler import KernelError
+from minipd.cinn.runtime.prepare import prepare as build_kernels
+from minipd.cinn.schedule import ScheduleError, schedule
 from minipd.decomposition import DecomposePass
-from minipd.framework.dim import same
+from minipd.framework.dim import is_symbolic, prod, same
 from minipd.ir.dce import remove_dead_ops
 from minipd.ir.operation import Operation
 from minipd.ir.program import Program
 from minipd.ir.schema import op_attrs
 
-__all__ = ["prepare"]
+__all__ = ["build_cinn_pass", "function_of", "prepare"]
 
 #: rows that take a shape from another tensor, which would have to live for it, whatever `compute` says of them
 SHAPES = ("expand_as", "full_like", "reduce_as")
@@ -46,3 +59,71 @@ def wants_rule(op: Operation) -> bool:
         origin = op.attributes.get("comp_op_name")
         return origin is not None and origin.value == "pd_op.cross_entropy_with_softmax"
     return True
+
+
+def build_cinn_pass(program: Program, comm: Any = None) -> int:
+    """Compile what can be kernels, in place; returns how many groups became kernels.
+
+    comm: with it, all ranks compile their programs at once, and share the kernels through the cache (collective).
+    Warns once, naming the groups, if some have to run as library kernels.
+    """
+    prepare(program)
+    groups = build_groups(program)
+    failed: list[tuple[Operation, str]] = []
+    lowered: list[tuple[Operation, Function]] = []
+    for group in groups:
+        try:
+            lowered.append((group, function_of(group)))
+        except (CannotLower, ScheduleError) as problem:
+            failed.append((group, str(problem)))
+    functions = {f.name: f for _, f in lowered}
+    sizes = {f.name: _elements(group) for group, f in lowered}
+    names = list(functions)
+    built = dict(zip(names, build_kernels([functions[n] for n in names], comm, [sizes[n] for n in names]), strict=True))
+    for group, function in lowered:
+        kernel = built[function.name]
+        if isinstance(kernel, KernelError):
+            failed.append((group, str(kernel)))
+        else:
+            KERNELS[function.name] = kernel
+            _replace(group, function.name)
+    if failed:
+        _warn(failed, len(groups))
+        for group, _ in failed:
+            inline(group)
+    return len(groups) - len(failed)
+
+
+def function_of(group: Operation) -> Function:
+    """The function of a group as it is to be compiled, named by its operators and what it computes: equal groups (those
+    of a model's layers) have equal functions.
+
+    Raises: CannotLower, ScheduleError.
+    """
+    function = schedule(lower(group))
+    operators = "_".join(dict.fromkeys(function.comment))
+    content = hashlib.sha256(text(function).encode()).hexdigest()[:8]
+    return Function(f"{operators[:40].rstrip('_')}_{content}", function.params, function.body, function.comment)
+
+
+def _elements(group: Operation) -> int:
+    """The size of the largest array that the group's kernel gets; 0 if that is not known now."""
+    sizes = [prod(v.shape) for v in (*group.operands_source(), *group.results())]
+    return max((int(n) for n in sizes if not is_symbolic(n)), default=0)
+
+
+def _replace(group: Operation, kernel: str) -> None:
+    attributes = {"kernel": kernel, "stop_gradient": group.attributes.get("stop_gradient")}
+    new = Operation(JIT_KERNEL, group.operands_source(), attributes, [r.type() for r in group.results()])
+    assert group.parent is not None
+    group.parent.insert_before(group, new)
+    group.replace_all_uses_with(new.results())
+    group.erase()
+
+
+def _warn(failed: list[tuple[Operation, str]], number: int) -> None:
+    """One warning for all of them: where no kernel at all can be built, one is enough to read."""
+    group, problem = failed[0]
+    operators = ", ".join(op.row.name for op in group.regions[0].front() if op.row is not None and op.num_operands())
+    more = f" (and {len(failed) - 1} more of {number})" if len(failed) > 1 else ""
+    warnings.warn(f"the group of {operators}{more} runs as library kernels, which is slower: {problem}", stacklevel=3)

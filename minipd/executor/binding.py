@@ -151,9 +151,9 @@ class Binding:
 
     def _over_state(self, call: Call, arrays: list, waiting: list, attrs: dict) -> Callable[[], Any]:
         """An optimizer's update: the buffers for the results are the state that it reads."""
-        row, frame, slots = call.op.row, self.frame, self.frame.slots
-        assert row is not None and call.kernel_out is not None
-        overwritten = [row.inplace[i] for i in range(len(call.results))]
+        frame, slots = self.frame, self.frame.slots
+        assert call.kernel_out is not None
+        overwritten = [call.updates[i] for i in range(len(call.results))]
         results, kernel_out, multi = [self.slot(r) for r in call.results], call.kernel_out, call.multi
 
         def step() -> None:

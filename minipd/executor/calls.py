@@ -37,6 +37,7 @@ class Call:
     view: the result may share memory with operand 0, which is then all that happens.
     passes: the result may be an operand itself.
     overwrites: result -> the operands that `kernel_out` may write it over.
+    updates: result -> the operand whose new value it is, if it may be written over it (optimizers).
     keeps_order: the result is laid out in memory as the operands are (element-wise kernels), not in row-major order.
     comm: the function takes this rank's communicator first.  ufunc: what `kernel_out` is, if it is just that.
     constant: it depends on nothing but attributes.  inplace_state: it writes over the program state that it reads.
@@ -54,6 +55,7 @@ class Call:
     view: bool = False
     passes: bool = False
     overwrites: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    updates: dict[int, int] = field(default_factory=dict)
     keeps_order: bool = False
     ufunc: Callable | None = None
     comm: bool = False
@@ -98,6 +100,7 @@ def call_of(op: Operation) -> Call:
         view=row.view,
         # a mark of a global program hands its operand on, and so does a collective of one rank
         passes=row.comm or row.dialect != "pd_op", overwrites=overwritable(row),
+        updates=row.inplace if Trait.INPLACE in row.traits else {},
         keeps_order=Trait.ELEMENTWISE in row.traits, comm=row.comm,
         ufunc=ufunc_of(row) if kernel_out is row.kernel_out else None,
         constant=row.name in ("full", "full_int_array", "shape_only"))

@@ -21,7 +21,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from minipd.executor.calls import MAKERS, Call, call_of
-from minipd.framework.row import Trait
 from minipd.ir.block import Block
 from minipd.ir.operation import Operation, captured
 from minipd.ir.program import Program
@@ -157,11 +156,11 @@ class Preparation:
 
     def _state_pairs(self, item: Item) -> list[tuple[Value, Value, str]]:
         """(old value, new value, name) of every state that a call may write over; empty unless it may all of them."""
-        call, row = item.call, item.op.row
-        if call is None or row is None or call.kernel_out is None or Trait.INPLACE not in row.traits:
+        call = item.call
+        if call is None or call.kernel_out is None:
             return []
         pairs = []
-        for result, operand in row.inplace.items():
+        for result, operand in call.updates.items():
             old, new = call.operands[operand], call.results[result]
             state, uses = old.get_defining_op(), new.all_used_ops()
             if state is None or state.name() != "builtin.parameter" or len(uses) != 1:

@@ -1,0 +1,215 @@
+"""Programs whose groups are kernels: they compute the same, say what they run, and fall back where they must."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import minipd as paddle
+from minipd.cinn import compile as compiling
+from minipd.cinn.compile import build_cinn_pass
+from minipd.cinn.dialect import JIT_KERNEL
+from minipd.cinn.frontend import bytes_moved
+from minipd.cinn.kernels import KERNELS, kernel_of
+from minipd.cinn.lower import CannotLower
+from minipd.cinn.runtime.compiler import KernelError
+from minipd.executor import Executor
+from minipd.framework.row import ROWS
+from minipd.ir.parser import parse
+from minipd.ir.traced import trace
+from minipd.ir.verify import verify
+from minipd.nn import functional as F
+from minipd.static import InputSpec
+from tests.cinn.programs import traced
+from tests.decomposition.programs import run
+
+R = np.random.default_rng(0)
+
+
+def compiled(fn, *arrays, tolerance=1e-12):
+    """The compiled program; it has been run, and gives what its operators give one by one."""
+    program, feed = traced(fn, *arrays)
+    want = run(program, feed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        build_cinn_pass(program)
+    verify(program)
+    assert parse(program.to_string("exact")) == program
+    got = Executor(program).run(feed)
+    for name, array in want.items():
+        assert got[name].dtype == array.dtype
+        finite = np.abs(array[np.isfinite(array)])
+        np.testing.assert_allclose(got[name], array, rtol=tolerance, atol=tolerance * finite.max(initial=0),
+                                   err_msg=name)
+    return program
+
+
+def kernels(program):
+    return [op for op in program.walk() if op.name() == JIT_KERNEL]
+
+
+# ------------------------------------------------------------------------------ a formula nobody wrote a kernel for
+def test_rms_norm_without_its_library_kernel_and_with_another_formula(monkeypatch):
+    """The mean of x^4 and a tanh more: still one kernel, the same bytes moved, right, its text from the loop IR."""
+    def no_kernel(*args, **attrs):
+        raise AssertionError("the library kernel of rms_norm was called")
+    row = ROWS["rms_norm"]
+    monkeypatch.setattr(row, "kernels", [no_kernel] * len(row.kernels))
+    monkeypatch.setattr(row, "kernel_outs", [no_kernel] * len(row.kernel_outs))
+
+    def norm(x, w):
+        return ROWS["rms_norm"](x, w, epsilon=1e-5)
+
+    def other(x, w):
+        return paddle.tanh(x * paddle.rsqrt((x ** 4).mean(-1, keepdim=True) + 1e-5) * w)
+    x, w = R.normal(size=(7, 33)).astype(np.float32), R.normal(size=33).astype(np.float32)
+    want = {norm: x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * w,
+            other: np.tanh(x / np.sqrt((x ** 4).mean(-1, keepdims=True) + 1e-5) * w)}
+    moved = []
+    for fn, expected in want.items():
+        program, feed = traced(fn, x, w)
+        assert build_cinn_pass(program) == 1
+        kernel, = kernels(program)
+        assert not [op for op in program.walk() if op.row is not None]      # one kernel and nothing else
+        np.testing.assert_allclose(Executor(program).run(feed)["output_0"], expected, rtol=3e-6, atol=1e-6)
+        moved.append(bytes_moved(program))
+        source = kernel_of(kernel).source
+        assert "rsqrt" in source and "def " in source and ("tanh" in source) == (fn is other)
+    assert moved[0] == moved[1] == x.nbytes * 2 + w.nbytes
+
+
+# ------------------------------------------------------------------------------------------------- right results
+@pytest.mark.parametrize("size", [1, 31, 33, 768])
+def test_c2_a_tensor_divided_by_its_sum(size):
+    program = compiled(lambda x: x / x.sum(), R.normal(size=(1, size)) + 3.0)
+    assert len(kernels(program)) == 1
+
+
+@pytest.mark.parametrize("shape", [(8, 4), (1, 1), (3, 2 ** 15 + 7)])
+def test_c4_small_and_large_reductions(shape):
+    """To sqrt(n) roundings of float32, relative to the sum of absolute values."""
+    x = R.normal(size=shape).astype(np.float32)
+    program, feed = traced(lambda x: ((x * 1.0).sum(-1), (x * 1.0).sum()), x)
+    build_cinn_pass(program)
+    got = Executor(program).run(feed)
+    n = shape[1]
+    np.testing.assert_allclose(got["output_0"], x.astype(np.float64).sum(-1), rtol=0,
+                               atol=6e-8 * n ** 0.5 * np.abs(x).sum(-1).max())
+    np.testing.assert_allclose(got["output_1"], x.astype(np.float64).sum(), rtol=0,
+                               atol=6e-8 * x.size ** 0.5 * np.abs(x).sum())
+
+
+def test_c1_what_is_reshaped_between_stays_right():
+    def f(x):
+        b = paddle.expand(x.sum(1, keepdim=True), [2, 3])
+        return paddle.expand(b.reshape([3, 2]), [4, 3, 2]) * 2.0 + 0.0
+    compiled(f, np.array([[0.0, 1, 2], [3, 4, 5]]))
+
+
+def test_cross_entropy_and_its_gradient_in_float32():
+    labels = R.integers(0, 19, (5,))
+    labels[1] = -100
+
+    def loss(x, y):
+        x.stop_gradient = False
+        out = F.cross_entropy(x, y)
+        return out, paddle.grad(out, [x])[0]
+    program = compiled(loss, R.normal(size=(5, 19)).astype(np.float32), labels, tolerance=2e-6)
+    assert len(kernels(program)) <= 2
+
+
+def test_nan_and_infinity_are_kept():
+    x = np.array([[1.0, np.nan, 2.0], [-np.inf, 0.0, 1.0], [np.inf, 1.0, 2.0], [-np.inf] * 3], np.float32)
+    compiled(lambda x: (F.softmax(x), x.max(-1) * 2.0), x, tolerance=1e-6)
+
+
+def test_a_symbolic_size_is_compiled_once():
+    program = trace(lambda x: F.silu(x) * 2.0 + x.mean(-1, keepdim=True),
+                    InputSpec([None, 5], "float64", "x")).program
+    assert build_cinn_pass(program) == 1
+    executor = Executor(program)
+    for n in (3, 1, 8):
+        x = R.normal(size=(n, 5))
+        np.testing.assert_allclose(executor.run({"x": x})["output_0"],
+                                   x / (1 + np.exp(-x)) * 2 + x.mean(-1, keepdims=True), rtol=1e-12)
+
+
+def test_equal_groups_share_a_kernel():
+    def two_layers(x, w):
+        for _ in range(2):
+            x = paddle.matmul(F.silu(x) * 0.5, w)
+        return x
+    program = compiled(two_layers, R.normal(size=(4, 4)), R.normal(size=(4, 4)))
+    names = [op.attributes["kernel"].value for op in kernels(program)]
+    assert len(names) == 2 and len(set(names)) == 1
+
+
+# ------------------------------------------------------------------------------------------------------ in place
+def test_an_optimizer_step_writes_over_its_state():
+    from minipd.ir.builder import Builder
+    from minipd.ir.program import Program
+    program = Program()
+    build = Builder(program.global_block())
+    p, m, v = (build.parameter(name, (6, 5), "float64") for name in ("p", "m", "v"))
+    g, lr, step = build.data("g", (6, 5), "float64"), build.data("lr", (), "float64"), build.data("t", (), "int64")
+    scaled, = build.call(ROWS["multiply"], (g, g), {})
+    skip = build.full((), False, "bool")
+    for name, new in zip("pmv", build.call(ROWS["adamw"], (p, scaled, m, v, step, lr, skip), {}), strict=True):
+        build.set_parameter(name, new)
+    state = {name: np.abs(R.normal(size=(6, 5))) for name in "pmv"}
+    feed = {"g": R.normal(size=(6, 5)), "lr": np.array(0.1), "t": np.array(3)}
+    want, program_before = run(program, feed, state), program.clone()
+    assert build_cinn_pass(program) == 1
+    scope = {name: array.copy() for name, array in state.items()}
+    executor = Executor(program)
+    executor.run(feed, scope)           # from now on the state is the executor's own
+    for name in "pmv":
+        np.testing.assert_allclose(scope[name], want[f"{name}'"], rtol=1e-12)
+    held, want = dict(scope), run(program_before, feed, {name: array.copy() for name, array in scope.items()})
+    executor.run(feed, scope)
+    for name in "pmv":
+        np.testing.assert_allclose(scope[name], want[f"{name}'"], rtol=1e-12)
+        assert scope[name] is held[name], "the step has made new memory for state"
+
+
+# ----------------------------------------------------------------------------------------------------- falling back
+def softmax_and_silu(x, w):
+    return F.softmax(x) * 2.0, paddle.matmul(x, w).exp() * 3.0
+
+
+def check_fallback(match, number):
+    program, feed = traced(softmax_and_silu, R.normal(size=(3, 4)), R.normal(size=(4, 4)))
+    want = run(program, feed)
+    with pytest.warns(UserWarning, match=match) as caught:
+        assert build_cinn_pass(program) == number
+    assert len([w for w in caught if "library kernels" in str(w.message)]) == 1
+    verify(program)
+    for name, array in Executor(program).run(feed).items():
+        np.testing.assert_allclose(array, want[name], rtol=1e-12)
+
+
+def test_a_group_that_cannot_be_lowered_runs_as_library_kernels(monkeypatch):
+    real = compiling.lower
+
+    def lower(group):
+        if any(op.name() == "pd_op.max" for op in group.regions[0].front()):
+            raise CannotLower("no maximum today")
+        return real(group)
+    monkeypatch.setattr(compiling, "lower", lower)
+    check_fallback("group of max, subtract, exp, sum, divide, multiply runs as library kernels.*no maximum today", 1)
+
+
+def test_kernels_that_cannot_be_built_warn_once(monkeypatch):
+    monkeypatch.setattr(compiling, "build_kernels", lambda functions, comm, sizes: [
+        KernelError(f"no kernel could be built for {f.name}: no compiler") for f in functions])
+    check_fallback(r"\(and 1 more of 2\) runs as library kernels.*no compiler", 0)
+
+
+def test_a_kernel_of_another_process_is_refused_by_name():
+    program, _ = traced(lambda x: x.exp() * 2.0, R.normal(size=(3, 4)))
+    build_cinn_pass(program)
+    op, = kernels(program)
+    op.set_str_attr("kernel", "exp_multiply_0")
+    assert "exp_multiply_0" not in KERNELS
+    with pytest.raises(ValueError, match="'exp_multiply_0'; compile the program again"):
+        Executor(program)
