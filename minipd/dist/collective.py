@@ -244,7 +244,7 @@ def _peer(rank: int, group: Group, what: str) -> int:
 def _write(tensor: Tensor, new: np.ndarray, what: str) -> None:
     """Values only: the tensor keeps its history, and everyone who shares its memory sees them."""
     with using(grad=False):
-        rebind(tensor, Tensor(new), what)
+        rebind(tensor, Tensor(np.asarray(new)), what)
 
 
 def _reduction(op: int, array: np.ndarray, what: str) -> str:
@@ -291,7 +291,7 @@ def all_gather(tensor_list: list[Tensor] | Tensor, tensor: Tensor, group: Group 
     if isinstance(tensor_list, Tensor):
         _write(tensor_list, found.reshape(tensor_list.payload.shape), "all_gather")
     else:
-        _deliver(tensor_list, [row.copy() for row in found], "all_gather")
+        _deliver(tensor_list, [np.array(row) for row in found], "all_gather")
     return Task()
 
 

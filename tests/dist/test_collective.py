@@ -1,0 +1,344 @@
+"""Paddle's collectives on ordinary tensors, on simulated ranks and on MPI ranks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import minipd as paddle
+import minipd.distributed as dist
+from minipd.dist.api import shard_tensor
+from minipd.dist.launch import environment, find_mpiexec
+from minipd.dist.mesh import parse_mesh
+from minipd.dist.placements import Replicate
+from minipd.framework.context import RankContext
+from minipd.framework.rank import current, enter, leave
+from tests.dist.ranks import on_mesh
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def on_ranks(function, ranks=3):
+    """What `function(rank)` returns on each rank that has called init_parallel_env."""
+    def run(mesh):
+        dist.init_parallel_env()
+        return function(dist.get_rank())
+    return on_mesh(f"x={ranks}", run)
+
+
+def mine(rank, shape=(2,), dtype="float32"):
+    return paddle.to_tensor((np.arange(np.prod(shape)).reshape(shape) + 10 * rank).astype(dtype))
+
+
+# ---------------------------------------------------------------------------------------------------- collectives
+@pytest.mark.parametrize(("op", "want"), [
+    (dist.ReduceOp.SUM, [30, 33]), (dist.ReduceOp.MAX, [20, 21]), (dist.ReduceOp.MIN, [0, 1]),
+    (dist.ReduceOp.PROD, [0, 231]), (dist.ReduceOp.AVG, [10, 11])])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64"])
+def test_all_reduce(op, want, dtype):
+    if op == dist.ReduceOp.AVG and dtype == "int64":
+        with pytest.raises(TypeError, match=r"all_reduce: expected floats for ReduceOp.AVG, got i64\[2\]; use SUM"):
+            on_ranks(lambda r: dist.all_reduce(mine(r, dtype=dtype), op))
+        return
+
+    def run(rank):
+        x = mine(rank, dtype=dtype)
+        task = dist.all_reduce(x, op)
+        return x.tolist(), x.dtype.name, task.wait(), task.is_completed()
+    assert on_ranks(run) == [(want, dtype, True, True)] * 3
+
+
+def test_all_gather_in_its_three_forms():
+    def run(rank):
+        into, given, whole = [], [paddle.zeros([2]) for _ in range(3)], paddle.zeros([6])
+        handles = list(given)
+        x = mine(rank)
+        for target in (into, given, whole):
+            dist.all_gather(target, x)
+        zero_d = []
+        dist.all_gather(zero_d, paddle.to_tensor(float(rank)))
+        x.fill_(-1.0)                                   # what was gathered is nobody else's memory
+        return ([t.tolist() for t in into], [t.tolist() for t in given],
+                all(a is b for a, b in zip(given, handles, strict=True)), whole.tolist(), [t.item() for t in zero_d])
+    rows = [[0, 1], [10, 11], [20, 21]]
+    assert on_ranks(run) == [(rows, rows, True, [0, 1, 10, 11, 20, 21], [0, 1, 2])] * 3
+
+
+@pytest.mark.parametrize("src", [0, 2])
+def test_broadcast(src):
+    def run(rank):
+        x = mine(rank)
+        dist.broadcast(x, src)
+        return x.tolist()
+    assert on_ranks(run) == [[10 * src, 10 * src + 1]] * 3
+
+
+def test_reduce_scatter():
+    """Rank i gets the sum of what everybody has for i; as a list, and as one tensor."""
+    def run(rank):
+        parts = [paddle.to_tensor([[100.0 * rank + i]]) for i in range(3)]
+        out, whole, best = paddle.zeros([1, 1]), paddle.zeros([1, 1]), paddle.zeros([1, 1])
+        dist.reduce_scatter(out, parts)
+        dist.reduce_scatter(whole, paddle.concat(parts, axis=0))
+        dist.reduce_scatter(best, parts, op=dist.ReduceOp.MAX)
+        return out.tolist(), whole.tolist(), best.item(), [p.item() for p in parts]
+    for rank, got in enumerate(on_ranks(run)):
+        total = [[300.0 + 3 * rank]]
+        assert got == (total, total, 200.0 + rank, [100.0 * rank + i for i in range(3)])
+
+
+def test_alltoall():
+    """What rank r has for i comes to i, from r; also with tensors of other shapes, and as one tensor."""
+    def run(rank):
+        out = []
+        dist.alltoall(out, [mine(rank) + i for i in range(3)])
+        uneven = [paddle.zeros([rank + 1]) for _ in range(3)]
+        dist.alltoall(uneven, [paddle.full([i + 1], 10.0 * rank + i) for i in range(3)])
+        whole = paddle.zeros([6], "int64")
+        dist.alltoall(whole, paddle.arange(6) + 100 * rank)
+        return [t.tolist() for t in out], [t.tolist() for t in uneven], whole.tolist()
+    for rank, got in enumerate(on_ranks(run)):
+        assert got == ([[10 * r + rank, 10 * r + rank + 1] for r in range(3)],
+                       [[10.0 * r + rank] * (rank + 1) for r in range(3)],
+                       [100 * r + 2 * rank + i for r in range(3) for i in range(2)])
+
+
+def test_send_and_recv_in_a_ring():
+    def run(rank):
+        x, y = mine(rank), paddle.zeros([2])
+        dist.send(x, dst=(rank + 1) % 3)
+        x.fill_(0.0)                                    # send has taken a copy
+        dist.recv(y, src=(rank - 1) % 3)
+        return y.tolist()
+    assert on_ranks(run) == [[20, 21], [0, 1], [10, 11]]
+
+
+def test_objects_and_barrier():
+    def run(rank):
+        found = ["stale"]
+        dist.all_gather_object(found, {"rank": rank})
+        dist.barrier()
+        return found
+    assert on_ranks(run) == [[{"rank": 0}, {"rank": 1}, {"rank": 2}]] * 3
+
+
+# --------------------------------------------------------------------------------------- writes are seen as writes
+def test_received_values_are_in_place_writes():
+    """Views see them, versions count them, and a gradient that saved the old value refuses it."""
+    def run(rank):
+        x = paddle.to_tensor([[1.0, 2.0], [3.0, 4.0]])
+        row, version = x[1], x.inplace_version
+        dist.all_reduce(row)
+        w = paddle.to_tensor([1.0], stop_gradient=False)
+        y = w * 2.0
+        z = y * y
+        dist.broadcast(y, 0)
+        with pytest.raises(RuntimeError, match="was saved for the gradient of multiply and modified in place"):
+            z.backward()
+        p = paddle.to_tensor([float(rank)], stop_gradient=False)
+        dist.broadcast(p, 1)                            # a leaf's values may be set: no operator is recorded
+        (p * 3.0).backward()
+        return x.tolist(), x.inplace_version - version, p.item(), p.grad.item()
+    assert on_ranks(run) == [([[1, 2], [9, 12]], 1, 1.0, 3.0)] * 3
+
+
+# --------------------------------------------------------------------------------------------------------- groups
+def test_groups():
+    def run(rank):
+        pair, everyone = dist.new_group([2, 0]), dist.new_group()
+        x, gathered = mine(rank), []
+        found = (pair.rank, pair.ranks, pair.nranks, pair.world_size, pair.is_member(), dist.get_rank(pair),
+                 dist.get_world_size(pair), [pair.get_group_rank(r) for r in range(3)], pair.id, everyone.ranks,
+                 dist.get_group(pair.id) is pair, dist.get_rank(), dist.get_world_size())
+        if pair.is_member():
+            dist.all_reduce(x, group=pair)
+            dist.all_gather(gathered, mine(rank), group=pair)
+            dist.barrier(pair)
+        return found, x.tolist(), [t.tolist() for t in gathered], repr(pair)
+    ranks = on_ranks(run)
+    for rank, at in ((0, 1), (2, 0)):
+        assert ranks[rank][0] == (at, [2, 0], 2, 2, True, at, 2, [1, -1, 0], 1, [0, 1, 2], True, rank, 3)
+        assert ranks[rank][1:3] == ([20, 22], [[20, 21], [0, 1]])
+    assert ranks[1][0] == (-1, [2, 0], 2, -1, False, -1, -1, [-1, -1, -1], 1, [0, 1, 2], True, 1, 3)
+    assert ranks[1][1:] == ([10, 11], [], "rank: -1, nranks: 2, id: 1, ranks: 2, 0; name: _default_pg1")
+
+
+def test_a_rank_that_is_not_in_the_group_does_nothing_and_says_so():
+    def run(rank):
+        pair = dist.new_group([0, 1])
+        x = mine(rank)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            task = dist.all_reduce(x, group=pair)
+        return task is None, x.tolist(), [str(w.message) for w in caught]
+    assert on_ranks(run)[2] == (True, [20, 21], ["all_reduce: rank 2 is not in the group of the ranks [0, 1], so it "
+                                                 "does nothing"])
+
+
+# ---------------------------------------------------------------------------------------------------- environment
+def test_a_process_alone_is_rank_0_of_1():
+    def run():
+        assert not dist.is_initialized()
+        group = dist.init_parallel_env()
+        x, out, objects = paddle.to_tensor([1.0, 2.0]), [], []
+        dist.all_reduce(x)
+        dist.all_gather(out, x)
+        dist.broadcast(x, 0)
+        dist.reduce_scatter(x, [x])
+        dist.alltoall(out, [x * 2.0])
+        dist.all_gather_object(objects, "o")
+        dist.barrier()
+        again = dist.init_parallel_env() is group
+        found = x.tolist(), [t.tolist() for t in out], objects, group.ranks, dist.is_initialized(), again
+        dist.destroy_process_group()
+        return *found, dist.is_initialized()
+    token = enter(RankContext())
+    try:
+        assert run() == ([1, 2], [[2, 4]], ["o"], [0], True, True, False)
+    finally:
+        leave(token)
+
+
+def test_what_the_context_had_stays():
+    def run(rank):
+        group = dist.new_group([0])
+        dist.destroy_process_group(group)
+        with pytest.raises(ValueError, match="all_reduce: expected a group that exists, got .*, which was destroyed"):
+            dist.all_reduce(mine(rank), group=group)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            missing = dist.get_group(group.id)
+        return current().rng.initial_seed, missing, str(caught[0].message)
+    def seeded(mesh):
+        paddle.seed(9)
+        dist.init_parallel_env()
+        return run(dist.get_rank())
+    assert on_mesh("x=2", seeded) == [(9, None, "Group 1 is not initialized.")] * 2
+
+
+# --------------------------------------------------------------------------------------------------------- errors
+@pytest.mark.parametrize(("call", "error", "text"), [
+    (lambda r: dist.all_reduce(mine(r), 7), ValueError,
+     "all_reduce: expected ReduceOp.SUM, MAX, MIN, PROD or AVG, got 7"),
+    (lambda r: dist.all_reduce(np.ones(2)), TypeError, r"all_reduce: expected a Tensor, got array\(\[1., 1.\]\)"),
+    (lambda r: dist.all_reduce(shard_tensor(np.ones(2), parse_mesh("x=3"), [Replicate()])), TypeError,
+     r"all_reduce: expected an ordinary tensor with values, got f64\[2\]; a distributed tensor changes its placements "
+     "with reshard"),
+    (lambda r: dist.all_gather([paddle.zeros([2])], mine(r)), ValueError,
+     "all_gather: expected a list of 3 tensors, one for each rank of the group, got 1"),
+    (lambda r: dist.all_gather([paddle.zeros([3])] * 3, mine(r)), ValueError,
+     r"all_gather: expected f32\[2\], got f32\[3\]"),
+    (lambda r: dist.all_gather(paddle.zeros([4]), mine(r)), ValueError,
+     r"all_gather: expected 3 times f32\[2\] along dimension 0, got f32\[4\]"),
+    (lambda r: dist.broadcast(mine(r), 3), ValueError, r"broadcast: expected a rank of the group, \[0, 1, 2\], got 3"),
+    (lambda r: dist.reduce_scatter(mine(r), [mine(r)]), ValueError, "reduce_scatter: expected a list of 3 tensors"),
+    (lambda r: dist.reduce_scatter(mine(r), [mine(r, dtype="float64")] * 3), ValueError,
+     r"reduce_scatter: expected f32\[2\], got f64\[2\]"),
+    (lambda r: dist.alltoall(paddle.zeros([4]), paddle.zeros([4])), ValueError,
+     r"alltoall: expected dimension 0 to be divided by 3 ranks, got f32\[4\]"),
+    (lambda r: dist.alltoall([], paddle.zeros([4])), TypeError, "alltoall: expected two lists or two tensors"),
+    (lambda r: dist.alltoall([], [mine(r), mine(r), mine(r, dtype="int64")]), ValueError,
+     "alltoall: expected tensors of one dtype"),
+    (lambda r: dist.send(mine(r), r), ValueError, "send: expected another rank, got 0, which is this one"),
+    (lambda r: dist.new_group([0, 0]), ValueError, r"new_group: expected different ranks of 0 to 2, got \[0, 0\]"),
+    (lambda r: dist.new_group([3]), ValueError, r"new_group: expected different ranks of 0 to 2, got \[3\]"),
+])
+def test_errors(call, error, text):
+    def run(rank):
+        if rank == 0:
+            with pytest.raises(error, match=text):
+                call(rank)
+    on_ranks(run)
+
+
+def test_a_message_of_another_shape():
+    def run(rank):
+        if rank == 0:
+            dist.send(mine(0, (3,)), 1)
+        elif rank == 1:
+            with pytest.raises(ValueError, match=r"recv from rank 0: expected f32\[2\], got f32\[3\]"):
+                dist.recv(paddle.zeros([2]), 0)
+    on_ranks(run)
+
+
+def test_before_init_parallel_env():
+    for call in (lambda: dist.all_reduce(paddle.zeros([1])), dist.new_group, dist.barrier):
+        with pytest.raises(RuntimeError, match="expected ranks that know each other; call init_parallel_env"):
+            on_mesh("x=1", lambda mesh, c=call: c())
+
+
+# ------------------------------------------------------------------------------------------------------ MPI ranks
+SCRIPT = """
+import numpy as np
+import minipd as paddle
+import minipd.distributed as dist
+
+paddle.seed(3)
+x = dist.shard_tensor(paddle.ones([2]), dist.ProcessMesh([0]), [dist.Replicate()])     # before ranks are known
+assert (dist.get_rank(), dist.get_world_size(), dist.is_initialized()) == (0, 1, False)
+group = dist.init_parallel_env()
+rank, size = dist.get_rank(), dist.get_world_size()
+assert size == 3 and group.ranks == [0, 1, 2] and dist.is_initialized()
+total, rows, objects = paddle.to_tensor([rank + 1.0]), [], []
+dist.all_reduce(total)
+dist.all_gather(rows, paddle.to_tensor([rank]))
+dist.all_gather_object(objects, rank)
+mine = paddle.zeros([1])
+dist.reduce_scatter(mine, [paddle.to_tensor([10.0 * rank + i]) for i in range(size)])
+swapped = []
+dist.alltoall(swapped, [paddle.to_tensor([100 * rank + i]) for i in range(size)])
+dist.send(paddle.to_tensor([float(rank)]), (rank + 1) % size)
+got = paddle.zeros([1])
+dist.recv(got, (rank - 1) % size)
+pair = dist.new_group([2, 0])
+if pair.is_member():
+    dist.all_reduce(got, group=pair)
+# the interpreter, which was there before, knows its rank now
+w = dist.shard_tensor(paddle.arange(5.0), dist.ProcessMesh([0, 1, 2]), [dist.Shard(0)])
+print(rank, total.item(), [r.item() for r in rows], objects, mine.item(), [s.item() for s in swapped], got.item(),
+      w._local_value().tolist(), w.sum().item())
+dist.destroy_process_group()
+assert not dist.is_initialized()
+"""
+
+
+@pytest.mark.mpi
+def test_mpi_ranks(tmp_path):
+    pytest.importorskip("mpi4py")
+    if find_mpiexec() is None:
+        pytest.skip("no mpiexec")
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = subprocess.run([sys.executable, "-m", "minipd", "launch", "-n", "3", str(tmp_path / "script.py")], cwd=ROOT,
+                          capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(done.stdout.splitlines()) == [
+        "0 6.0 [0, 1, 2] [0, 1, 2] 30.0 [0, 100, 200] 3.0 [0.0, 1.0] 10.0",
+        "1 6.0 [0, 1, 2] [0, 1, 2] 33.0 [1, 101, 201] 0.0 [2.0, 3.0] 10.0",
+        "2 6.0 [0, 1, 2] [0, 1, 2] 36.0 [2, 102, 202] 3.0 [4.0] 10.0"]
+
+
+@pytest.mark.mpi
+def test_the_example_runs_on_four_ranks():
+    pytest.importorskip("mpi4py")
+    if find_mpiexec() is None:
+        pytest.skip("no mpiexec")
+    done = subprocess.run([sys.executable, "-m", "minipd", "launch", "-n", "4", "examples/distributed.py"], cwd=ROOT,
+                          capture_output=True, text=True, timeout=60,
+                          env=environment(4, {"PYTHONPATH": str(ROOT)}))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == """\
+mesh  shape [2, 2], process_ids [0, 1, 2, 3], dim_names ['dp', 'tp']
+x     f32[6_dp, 4_tp]          rank 0 has [3, 2]
+w     f32[4_tp, 8]             rank 0 has [2, 8]
+x @ w f32[6_dp, 8]{P_tp}       rank 0 has [3, 8]
+  to  f32[6_dp, 8_tp]          rank 0 has [3, 4]    tp: Partial(reduce_type=SUM) -> Shard(dim=1)  (reduce_scatter)
+dw    f32[4_tp, 8]{P_dp}       rank 0 has [2, 8]
+  to  f32[4_tp, 8]             rank 0 has [2, 8]    dp: Partial(reduce_type=SUM) -> Replicate()  (all_reduce)
+"""
