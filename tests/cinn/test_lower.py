@@ -208,6 +208,28 @@ def test_a_mean_over_symbolic_axes_counts_what_is_there():
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_positions_are_computed(n):
+    """The logit of a label: no array of positions is read."""
+    def pick(x, label):
+        return paddle.where(paddle.arange(n, dtype="int32") == label, x, 0.0).sum(-1)
+
+    g = group(pick, ((3, n), F32), ((3, 1), I32))
+    function = check(g, normal(3, n), np.array([[1], [0], [9]], I32))
+    assert len(function.params) == 3
+
+
+def test_a_counted_axis_is_not_merged():
+    def fn(x):
+        return x * paddle.arange(0.5, 4.5, 1.0, dtype="float32") + paddle.arange(3, dtype="float32").unsqueeze(-1)
+
+    check(group(fn, ((2, 3, 4), F32)), normal(2, 3, 4))
+    s = symbol("S0")
+    g = group(lambda x: x * paddle.arange(x.shape[0], dtype="float32").unsqueeze(-1), ((s, 4), F32))
+    x = normal(3, 4)
+    np.testing.assert_array_equal(run(g.lower(), g, x)[0], x * np.arange(3, dtype=F32)[:, None])
+
+
 # ---------------------------------------------------------------------------------------------- random groups
 UNARY = [lambda x: -x, paddle.abs, paddle.square, paddle.tanh, paddle.sin, lambda x: x * 0.5, lambda x: x + 2,
          lambda x: paddle.nn.functional.relu(x), lambda x: paddle.nn.functional.sigmoid(x),

@@ -1,4 +1,4 @@
-"""Rows that repeat a tensor, or give it another shape without touching the order of its elements.
+"""Rows that make a tensor of numbers, repeat one, or give it another shape without touching the order of its elements.
 
 A reshape that does more than add and drop dimensions of size 1 is refused: a loop over the new shape would need other
 indices than a loop over the old one, and a reduction in front of it would be read in the wrong rows (hard case C1).
@@ -15,6 +15,7 @@ __all__: list[str] = []
 
 fill("full")
 fill("full_like")
+fill("arange", "start", "step")
 
 
 @broadcast("expand")

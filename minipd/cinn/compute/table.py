@@ -3,7 +3,7 @@
 * `Elementwise(formula)`: formula(*elements, **attributes) -> Scalar, or a tuple of them for a row with several results.
 * `Reduction(op, dims)`: folds dimensions of operand 0.
 * `Broadcast(dims)`: repeats operand 0, or adds and drops dimensions of size 1.
-* `Fill(value)`: one number everywhere.
+* `Fill(value, step)`: one number everywhere, or numbers that count up.
 
 `dims(row's attributes, shape of operand 0, shape of the result)` says, for each dimension of the result, which
 dimension of operand 0 it is; None for a new one.  For a Reduction, what no dimension of the result is gets folded.
@@ -50,9 +50,10 @@ class Broadcast(NamedTuple):
 
 
 class Fill(NamedTuple):
-    """value: the name of the attribute that holds the number."""
+    """value: the name of the attribute that holds the number.  step: of the one to add along the only axis, if any."""
 
     value: str
+    step: str | None = None
 
 
 Compute = Elementwise | Reduction | Broadcast | Fill
@@ -92,6 +93,6 @@ def broadcast(row: str) -> Callable:
     return register
 
 
-def fill(row: str, value: str = "value") -> None:
-    """`row` gives its attribute `value` everywhere."""
-    add_column(row, "compute", Fill(value))
+def fill(row: str, value: str = "value", step: str | None = None) -> None:
+    """`row` gives its attribute `value` everywhere, or value + i * step at position i."""
+    add_column(row, "compute", Fill(value, step))

@@ -86,11 +86,13 @@ class Axes:
 
     of: for each dimension of a value, its axis, or None where the size is 1.
     folded: for each reduction (by the number of its call), the axes that it folds.
+    counted: axes whose position is part of a value (arange); merged with others they would lose it.
     order: all axes, in an order that every value's dimensions follow; `order(last)` puts some of them last if it can.
     """
 
     of: dict[Value, tuple[Axis | None, ...]] = field(default_factory=dict)
     folded: dict[int, frozenset[Axis]] = field(default_factory=dict)
+    counted: frozenset[Axis] = frozenset()
     made: list[Axis] = field(default_factory=list)
 
     def present(self, value: Value) -> tuple[Axis, ...]:
@@ -177,6 +179,8 @@ def analyse(calls: Sequence[Call], operands: Sequence[Value]) -> Axes:
                     _align(axes, call.results[0], call.operands[1])
     axes.of = {v: tuple(a and a.root() for a in dims) for v, dims in axes.of.items()}
     axes.folded = {n: frozenset(a.root() for a in dims if a is not None) for n, dims in folded.items()}
+    axes.counted = frozenset(a for call in calls if isinstance(call.compute, Fill) and call.compute.step
+                             for a in axes.present(call.results[0]))
     for value in axes.of:
         present = axes.present(value)
         if len(set(present)) < len(present):

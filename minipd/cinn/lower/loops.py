@@ -64,6 +64,8 @@ class Loops:
         return groups
 
     def _inseparable(self, a: Axis, b: Axis) -> bool:
+        if {a, b} & self.axes.counted:
+            return False
         for v in self.arrays:
             own = self.axes.present(v)
             if a in own or b in own:

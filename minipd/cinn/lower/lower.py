@@ -14,11 +14,30 @@ depends on a column reduction.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from minipd.cinn.compute.scalar import Scalar
 from minipd.cinn.compute.table import Broadcast, Elementwise, Fill, Reduction, compute_dtype
-from minipd.cinn.ir.ast import BOOL, Accumulate, Alloc, Const, Expr, For, Function, Init, Let, Load, Stmt, Store, Var
+from minipd.cinn.ir.ast import (
+    BOOL,
+    INT64,
+    Accumulate,
+    Alloc,
+    Const,
+    Expr,
+    For,
+    Function,
+    Init,
+    Let,
+    Load,
+    Stmt,
+    Store,
+    Var,
+)
 from minipd.cinn.ir.build import binary, cast, const, identity, seq
+from minipd.cinn.ir.simplify import simplify_expression
 from minipd.cinn.lower.axes import Axes, Call, analyse, calls_of
 from minipd.cinn.lower.errors import CannotLower
 from minipd.cinn.lower.kinds import Split, splits
@@ -244,10 +263,15 @@ class _Lowering:
 
     def _element(self, call: Call, env: Env) -> tuple[Expr, ...]:
         match call.compute:
-            case Fill(value=attribute):
-                dtype = compute_dtype(call.results[0].dtype)
-                value = call.attrs[attribute]
-                return (cast(self.loops.size(value), dtype) if isinstance(value, DimExpr) else const(value, dtype),)
+            case Fill(value=attribute, step=None):
+                return (self._number(call.attrs[attribute], compute_dtype(call.results[0].dtype)),)
+            case Fill(value=attribute, step=str(step)):
+                start, step = call.attrs[attribute], call.attrs[step]
+                exact = np.dtype("f8") if isinstance(start, float) or isinstance(step, float) else INT64
+                first, by = self._number(start, exact), self._number(step, exact)
+                at = self.loops.index(call.results[0])
+                position = binary("add", first, binary("mul", cast(at[0], exact), by)) if at else first
+                return (cast(simplify_expression(position), compute_dtype(call.results[0].dtype)),)
             case Broadcast():
                 return (env[call.operands[0]],)
             case Reduction():
@@ -265,6 +289,10 @@ class _Lowering:
                         raise CannotLower(f"{call.name}: an element of {v.type()} came out as {e.dtype}")
                 return elements
         raise AssertionError(call)
+
+    def _number(self, value: Any, dtype: np.dtype) -> Expr:
+        """A number, or a symbolic size, in a dtype."""
+        return cast(self.loops.size(value), dtype) if isinstance(value, DimExpr) else const(value, dtype)
 
     def _store(self, y: str, v: Value, env: Env) -> Stmt:
         return Store(y, self.loops.index(v), cast(env[v], v.dtype))
