@@ -7,9 +7,9 @@ All integer arithmetic stays in uint64, since numba makes float64 of uint64 mixe
 import math
 
 import numpy as np
-from numba import njit
 
 from minipd.framework import philox as spec
+from minipd.framework.numba_setup import numba
 
 __all__: list[str] = []
 
@@ -18,8 +18,8 @@ _M0, _M1 = map(np.uint64, spec.MULTIPLIERS)
 _W0, _W1 = map(np.uint64, spec.WEYL)
 _ROUNDS, _SQRT_HALF, _LN2, _QUARTER_TURN = spec.ROUNDS, spec.SQRT_HALF, spec.LN2, spec.QUARTER_TURN
 
-_inline = njit(cache=True, error_model="numpy", inline="always")
-_compile = njit(cache=True, error_model="numpy", nogil=True)
+_inline = numba.njit(cache=True, error_model="numpy", inline="always")
+_compile = numba.njit(cache=True, error_model="numpy", nogil=True)
 _log_near_one, _sine_small, _cosine_small = map(_inline, (spec.log_near_one, spec.sine_small, spec.cosine_small))
 
 

@@ -24,7 +24,7 @@ ALLOWED = {
                                       "sees its own in its order whatever others number in between"},
     "cinn/runtime/compiler.py": {
         "process_compiler": "machine code that this process has loaded; what a rank computes does not depend on it",
-        "loaded_numba": ANSWERS, "machine_key": ANSWERS, "_helpers": ANSWERS},
+        "machine_key": ANSWERS, "_helpers": ANSWERS},
     "ir/attributes.py": {"KINDS": IMPORTED, "FROM_PYTHON": IMPORTED},
     "ir/dialect.py": {"DIALECTS": IMPORTED},
     "ir/types.py": {"TYPES": IMPORTED},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
+from minipd.framework.numba_setup import numba
 
 __all__: list[str] = []
 
@@ -19,4 +19,4 @@ def inline(function: Any) -> Any:
     LLVM inlines the compiled function; numba's own `inline="always"` copies its statements into every caller and types
     them there again, which costs a third more time for each kernel.
     """
-    return njit(function, forceinline=True, fastmath=FLAGS, error_model="numpy")
+    return numba.njit(function, forceinline=True, fastmath=FLAGS, error_model="numpy")

@@ -10,12 +10,13 @@ import math as libm
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from minipd.cinn.codegen.inline import inline
+from minipd.framework.numba_setup import numba
 
 __all__: list[str] = []
+
+types, intrinsic = numba.types, numba.extending.intrinsic
 
 
 @intrinsic

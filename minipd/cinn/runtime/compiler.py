@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import hashlib
 import inspect
@@ -35,10 +34,6 @@ FASTMATH = {"contract", "reassoc", "nsz"}
 #: other through slices, which it does not see.
 THREADED = {"prange": True, "fusion": False, "numpy": False, "setitem": False, "reduction": False,
             "inplace_binop": False, "comprehension": False, "stencil": False}
-
-#: Before a vectorized loop LLVM compares every array written with every other, since they might overlap.  It gives up
-#: on the loop where that takes more than 8 comparisons, as in AdamW with its four inputs and three outputs.
-LLVM_OPTIONS = ("--runtime-memory-check-threshold=128",)
 
 
 class KernelError(Exception):
@@ -123,22 +118,10 @@ def process_compiler(folder: Path | None = None) -> Compiler:
     return Compiler(folder or cache_folder() / "kernels")
 
 
-@functools.cache
 def loaded_numba() -> ModuleType:
-    """numba, prepared: importing it takes a quarter of a second, which only programs with kernels should pay."""
-    # numba finds TBB's library only where the system's loader looks, or if it is loaded already.  Without TBB its
-    # threads end the process when two Python threads call kernels at once.
-    library = Path(sys.prefix, "lib", "libtbb.so.12")
-    if library.exists():
-        try:
-            ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
-        except OSError:
-            pass                                        # numba then takes OpenMP
-    import llvmlite.binding as llvm
-    import numba
-    for option in LLVM_OPTIONS:
-        llvm.set_option("minipd", option)
-    return numba
+    """numba, set up; only programs with kernels pay for importing it."""
+    from minipd.framework import numba_setup
+    return numba_setup.numba
 
 
 def content_key(source: str) -> str:
@@ -149,8 +132,9 @@ def content_key(source: str) -> str:
 @functools.cache
 def _helpers() -> str:
     from minipd.cinn.codegen import inline, math, scalar
-    texts = [inspect.getsource(module) for module in (inline, scalar, math)]
-    return "\0".join([*texts, repr(sorted(FASTMATH)), repr(THREADED), repr(LLVM_OPTIONS)])
+    from minipd.framework import numba_setup
+    texts = [inspect.getsource(module) for module in (inline, scalar, math, numba_setup)]
+    return "\0".join([*texts, repr(sorted(FASTMATH)), repr(THREADED)])
 
 
 @functools.cache
