@@ -241,9 +241,9 @@ INT_UNARY = [lambda x: -x, paddle.abs, paddle.square, lambda x: x * 3, lambda x:
 
 
 @st.composite
-def random_groups(draw, dtype, sizes=(0, 1, 2, 3, 5)):
+def random_groups(draw, dtype, sizes=(2, 3, 5, 2, 3, 1, 0)):
     """A function made of random operators, and arrays for it.  Not every one is a loop nest."""
-    base = draw(st.lists(st.sampled_from(sizes), min_size=1, max_size=3))
+    base = draw(st.lists(st.sampled_from(sizes), min_size=draw(st.sampled_from([2, 1])), max_size=3))
     shapes = [tuple(base)] + [tuple(n if draw(st.booleans()) else 1 for n in base)[draw(st.integers(0, len(base))):]
                               for _ in range(draw(st.integers(0, 2)))]
     values = (st.sampled_from([0.0, 1.0, -2.0, 0.5, 3.0, np.inf, -np.inf, np.nan]) if dtype.kind != "i" else
@@ -259,8 +259,8 @@ def random_groups(draw, dtype, sizes=(0, 1, 2, 3, 5)):
             array = np.array(draw(st.lists(values, min_size=count, max_size=count))).reshape(shape)
         arrays.append(array.astype(dtype))
     unary = INT_UNARY if dtype.kind == "i" else UNARY
-    recipe = draw(st.lists(st.tuples(st.sampled_from(["unary", "binary", "reduce", "stretch"]), st.integers(0, 99),
-                                     st.integers(0, 99), st.integers(0, 99)), min_size=1, max_size=7))
+    steps = st.sampled_from(["along", "unary", "reduce", "binary", "along", "stretch"])
+    recipe = draw(st.lists(st.tuples(steps, *[st.integers(0, 99)] * 3), min_size=2, max_size=7))
     one_result = draw(st.booleans())
 
     def fn(*inputs):
@@ -278,6 +278,9 @@ def random_groups(draw, dtype, sizes=(0, 1, 2, 3, 5)):
                 reduce = [paddle.sum, paddle.max, paddle.min][c // 2 % 3]
                 if reduce is paddle.sum or 0 not in [x.shape[i] for i in axes]:
                     have.append(reduce(x, axis=axes, keepdim=bool(a % 2)).astype(x.dtype))
+            elif what == "along" and x.ndim and x.shape[-1]:
+                reduce = [paddle.sum, paddle.max, paddle.min][c % 3]
+                have.append(BINARY[b % len(BINARY)](x, reduce(x, axis=-1, keepdim=True).astype(x.dtype)))
             elif what == "stretch" and _broadcast(x, inputs[0]):
                 target = np.broadcast_shapes(tuple(x.shape), tuple(inputs[0].shape))
                 axis = c % (x.ndim + 1)
