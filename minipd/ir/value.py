@@ -6,10 +6,12 @@ The invariant of the use-def chain: operand `i` of an operation holds value `v` 
 
 from __future__ import annotations
 
+import linecache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from minipd.framework.constraints import user_line
 from minipd.framework.row import ROWS
 from minipd.framework.tensor import Tensor
 from minipd.ir.attributes import ArrayAttribute, Attribute, BoolAttribute
@@ -126,9 +128,13 @@ class Value:
     # ----------------------------------------------------------------------------------------- as a payload
     def materialize(self, asked: str) -> np.ndarray:
         """A traced tensor was asked for its values: it has none yet.  Always raises TypeError."""
+        where = user_line()
+        path, _, number = where.rpartition(":")
+        line = linecache.getline(path, int(number)).strip()
         raise TypeError(f"{asked}: expected a tensor with values, got {describe(self)}, which is being traced: its "
-                        "values exist only when the program runs. Branch on it with paddle.static.nn.cond, select with "
-                        "paddle.where, or compute this outside of the traced function")
+                        f"values exist only when the program runs (asked for at {where}: `{line}`). Branch on it with "
+                        "paddle.static.nn.cond, select with paddle.where, or compute this outside of the traced "
+                        "function")
 
     def detached(self, handle: Tensor) -> Tensor:
         """`handle.detach()` for a handle on this value: a view of it through which no gradient flows."""
