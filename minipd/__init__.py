@@ -14,14 +14,14 @@ __version__ = "0.1.0"
 
 FLOORS = (
     _Floor(1, opens=("framework", "ops", "autograd", "nn", "optimizer", "regularizer", "io", "amp"),
-           exports=("framework.dtype", "framework.tensor", "framework.random",
+           exports=("framework.dtype", "framework.tensor", "framework.random", "framework.flags",
                     "ops.creation", "ops.cast", "ops.math", "ops.elementary", "ops.logic", "ops.reduce", "ops.linalg",
                     "ops.broadcast", "ops.reshape", "ops.slicing", "ops.joining", "ops.triangle", "ops.activation",
                     "ops.embedding", "ops.loss", "ops.random",
                     "autograd.mode", "autograd.engine", "nn.param_attr", "nn.parameter", "io.serialization"),
            imports=("ops.methods", "ops.update", "ops.norm", "ops.rope", "autograd.tape", "autograd.methods",
                     "autograd", "nn", "optimizer", "regularizer", "io")),
-    _Floor(2, opens=("ir", "jit", "static", "executor"), imports=("ir", "static")),
+    _Floor(2, opens=("ir", "jit", "static", "executor"), imports=("ir", "static", "jit")),
     _Floor(3, opens=("passes",), imports=("passes",)),
     _Floor(4, opens=("decomposition", "cinn"), imports=("decomposition", "cinn.dialect")),
     _Floor(5, opens=("dist", "distributed"),

@@ -79,19 +79,19 @@ class Executor:
         self._owned: dict[str, ref] = {}
 
     def run(self, feed: Mapping[str, np.ndarray] | None = None, scope: MutableMapping[str, np.ndarray] | None = None,
-            memory: Memory | None = None) -> dict[str, np.ndarray]:
+            memory: Memory | None = None, sizes: Mapping[str, int] | None = None) -> dict[str, np.ndarray]:
         """Run the program once and return its outputs by name.
 
         feed: an array for every input, of the declared dtype and of a shape that fits.  scope: program state, read and
-        written.  memory: an allocation hook.
+        written.  memory: an allocation hook.  sizes: of symbolic dimensions that no input tells.
         No output shares memory with the state.
         Raises: ValueError for a feed that does not fit; what a kernel raises, with a note that names the operation.
         """
         feed, scope = feed or {}, Scope() if scope is None else scope
-        sizes = self._bind(feed)
+        bindings = self.sizes(feed, sizes)
         arena, self._arena = self._arena or Arena(), None
         try:
-            bound = self._binding(arena, sizes)
+            bound = self._binding(arena, bindings)
             frame = bound.frame
             frame.begin(feed, scope, memory)
             if memory is not None:
@@ -121,14 +121,17 @@ class Executor:
             found = arena.bindings[key] = Binding(self.prepared, layout, memory, self._owned)
         return found
 
-    def _bind(self, feed: Mapping[str, np.ndarray]) -> dict[str, int]:
-        """Check the inputs, and read the sizes of the symbolic dimensions off them."""
+    def sizes(self, feed: Mapping[str, np.ndarray], known: Mapping[str, int] | None = None) -> dict[str, int]:
+        """The sizes of the symbolic dimensions, read off the inputs, which are checked; `known` are some of them.
+
+        Raises: ValueError for a feed that does not fit.
+        """
         if feed.keys() != self.inputs.keys():
             missing, unknown = self.inputs.keys() - feed.keys(), feed.keys() - self.inputs.keys()
             raise ValueError(f"feed: expected the inputs {', '.join(self.inputs) or 'none'}; "
                              + "; ".join([f"missing {n}" for n in sorted(missing)]
                                          + [f"unknown {n}" for n in sorted(unknown)]))
-        bindings: dict[str, int] = {}
+        bindings: dict[str, int] = dict(known or {})
         for name, value in self.inputs.items():
             array = feed[name]
             if array.dtype != value.dtype:

@@ -54,13 +54,15 @@ class TracedProgram:
         return [self.program.get_output_value_by_name(name) for name in self.outputs]
 
 
-def trace(fn: Callable, *specs: Any, state: Mapping[str, Tensor] | None = None) -> TracedProgram:
+def trace(fn: Callable, *specs: Any, state: Mapping[str, Tensor] | None = None,
+          tracer: Trace | None = None) -> TracedProgram:
     """Run `fn` once on tensors without values, and return the program of what it did.
 
     specs: for each argument, anything with a shape and a dtype (`InputSpec`, a Tensor, a Meta).  A dimension that is
     None or -1 becomes a new symbol S0, S1, ...; a `name` and `stop_gradient`, where a spec has them, go to the input.
     state: the tensors that are program state, by name; they are read from, and written to, the state of the run, and
-    hold what they held before when the trace is over.
+    hold what they held before when the trace is over.  tracer: the interpreter, on an empty program, if it is to be a
+    special one.
 
     Which branches Python takes, and everything else that is no tensor operation, is decided now, once.
 
@@ -82,8 +84,8 @@ def trace(fn: Callable, *specs: Any, state: Mapping[str, Tensor] | None = None) 
     }
     <BLANKLINE>
     """  # noqa: E501, W291
-    program = Program()
-    tracer = Trace(program)
+    tracer = Trace(Program()) if tracer is None else tracer
+    program = tracer.program
     rng = current().rng
     drawn = rng.get_state()
     held: list[tuple[Tensor, dict]] = []

@@ -1,0 +1,135 @@
+"""A program and its gradient, as two programs that run at different times.
+
+The gradient is appended to the forward program first, so that both come from the same rules as in eager mode.  Then
+the two are cut apart: what the backward part reads of the forward part is *saved*.  Inputs and state need not be (the
+caller has them), constants are written again, and a value of which only the shape is read leaves nothing but its
+shape.
+
+A forward program with branches pushes what their gradients need on a stack, which does not outlive a run; its backward
+program computes the forward part again instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from minipd.framework.meta import Meta
+from minipd.framework.row import ROWS
+from minipd.ir.backward import append_backward
+from minipd.ir.builder import Builder
+from minipd.ir.dce import remove_dead_ops
+from minipd.ir.mapping import IrMapping, clone_operation
+from minipd.ir.operation import Operation, captured
+from minipd.ir.program import Program
+from minipd.ir.schema import constant_of, number_of_tensors
+from minipd.ir.trace import Trace
+from minipd.ir.value import Value
+
+__all__: list[str] = []
+
+
+@dataclass
+class Joint:
+    """The two programs.
+
+    forward: also gives the outputs `saved`.  backward: inputs are those, the gradients `grad_i` of the outputs, the
+    forward program's inputs `feeds` and its state `state`; outputs are `wrt`'s gradients, by the same names.
+    """
+
+    forward: Program
+    backward: Program
+    saved: list[str] = field(default_factory=list)
+    feeds: list[str] = field(default_factory=list)
+    state: list[str] = field(default_factory=list)
+    wrt: list[str] = field(default_factory=list)
+
+
+def with_backward(program: Program, outputs: list[str], wrt: dict[str, Value]) -> Joint:
+    """Differentiate the named outputs with respect to `wrt`, values of the program by name."""
+    mapping = IrMapping()
+    whole = program.clone(mapping)
+    trace = Trace(whole)
+    ahead = list(whole.global_block())
+    losses = [whole.get_output_value_by_name(name) for name in outputs]
+    seeds = [trace.input(f"grad_{i}", Meta(v.shape, v.dtype)) for i, v in enumerate(losses)]
+    grads = append_backward(whole, losses, [mapping.look_up(v) for v in wrt.values()], seeds, trace=trace)
+    found = {name: g for name, g in zip(wrt, grads, strict=True) if g is not None}
+    stacked = any(op.name() == "cf.stack_create" for op in whole.global_block())
+    joint = _recomputing(program, whole, ahead, found) if stacked else _cut(whole, ahead, found)
+    for part in (joint.forward, joint.backward):
+        remove_dead_ops(part)
+    inputs = {op.attributes["name"].value for op in joint.backward.walk() if op.name() == "pd_op.data"}
+    joint.feeds = [name for name in joint.feeds if name in inputs]
+    joint.wrt = list(found)
+    return joint
+
+
+def _recomputing(program: Program, whole: Program, ahead: list[Operation], grads: dict[str, Value]) -> Joint:
+    feeds = [op.attributes["name"].value for op in ahead if op.name() == "pd_op.data"]
+    for op in ahead:
+        if op.name() in ("builtin.set_parameter", "builtin.shadow_output"):
+            op.erase()
+    build = Builder(whole.global_block())
+    for name, g in grads.items():
+        build.output(name, g)
+    return Joint(program.clone(), whole, feeds=feeds, state=list(whole.parameters()))
+
+
+def _cut(whole: Program, ahead: list[Operation], grads: dict[str, Value]) -> Joint:
+    before = set(ahead)
+    behind = [op for op in whole.global_block() if op not in before]
+    backward, mapping = Program(), IrMapping()
+    for constraint in whole.constraints:
+        backward.constraints.add(constraint)
+    build = Builder(backward.global_block())
+    joint = Joint(whole, backward)
+    saved: list[Value] = []
+    for value, whole_value in _needed(behind, before, grads).items():
+        op = value.get_defining_op()
+        assert op is not None
+        if constant_of(value) is not None:
+            backward.global_block().append(clone_operation(op, mapping))
+        elif not whole_value:
+            shape, = build.call(ROWS["shape_only"], (), {"shape": value.shape, "dtype": value.dtype})
+            mapping.add(value, shape)
+        elif op.name() == "builtin.parameter":
+            joint.state.append(op.attributes["parameter_name"].value)
+            backward.global_block().append(clone_operation(op, mapping))
+        else:
+            if op.name() == "pd_op.data":
+                name = op.attributes["name"].value
+                joint.feeds.append(name)
+            else:
+                name = f"saved_{len(saved)}"
+                saved.append(value)
+                joint.saved.append(name)
+            mapping.add(value, build.data(name, value.shape, value.dtype))
+    for op in behind:
+        backward.global_block().append(clone_operation(op, mapping))
+    for name, g in grads.items():
+        build.output(name, mapping.look_up(g))
+    for op in reversed(behind):
+        op.erase()
+    build = Builder(whole.global_block())
+    for name, value in zip(joint.saved, saved, strict=True):
+        build.output(name, value)
+    return joint
+
+
+def _needed(behind: list[Operation], before: set[Operation], grads: dict[str, Value]) -> dict[Value, bool]:
+    """What the backward part reads of the forward part -> whether it reads more than the shape."""
+    needed: dict[Value, bool] = {}
+
+    def note(value: Value, whole: bool) -> None:
+        if value.get_defining_op() in before:
+            needed[value] = needed.get(value, False) or whole
+    for op in behind:
+        row = op.row
+        for i, value in enumerate(op.operands_source()):
+            alone = row is not None and i in row.shape_only and i < number_of_tensors(op, row) - row.variadic
+            note(value, not alone)
+        for value in captured(op) if op.regions else ():
+            note(value, True)
+    for g in grads.values():
+        note(g, True)
+    return needed

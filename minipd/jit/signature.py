@@ -1,0 +1,113 @@
+"""What a compiled program depends on: the key under which it is kept.
+
+Tensors count by shape, dtype and whether they want a gradient (or by the `InputSpec` that they fit), everything else in
+the arguments by its value.  So do the modes in which the function is called.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minipd.framework.dim import DimExpr, bind_shape, symbol
+from minipd.framework.meta import Meta, describe
+from minipd.framework.rank import current
+from minipd.framework.tensor import Tensor
+from minipd.nn.layer import Layer
+from minipd.ops.creation import to_tensor
+from minipd.static.input import InputSpec
+
+__all__: list[str] = []
+
+
+class Argument(Meta):
+    """What an input of the program looks like: a shape (maybe with symbols), a dtype, and `stop_gradient`."""
+
+    def __init__(self, shape: tuple, dtype: np.dtype, stop_gradient: bool):
+        super().__init__(shape, dtype)
+        self.stop_gradient = stop_gradient
+
+
+def as_tensors(tree: Any) -> Any:
+    """Numpy arrays among the arguments, as tensors."""
+    if isinstance(tree, np.ndarray):
+        return to_tensor(tree)
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*map(as_tensors, tree))
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(map(as_tensors, tree))
+    if isinstance(tree, dict):
+        return {k: as_tensors(v) for k, v in tree.items()}
+    return tree
+
+
+def key_of(tree: Any) -> Any:
+    """A hashable stand-in for nested arguments: equal only if every value that is no tensor is (1 and True differ)."""
+    if isinstance(tree, Tensor):
+        return Tensor
+    if isinstance(tree, (list, tuple)):
+        return type(tree), tuple(map(key_of, tree))
+    if isinstance(tree, dict):
+        return dict, tuple((k, key_of(v)) for k, v in tree.items())
+    try:
+        hash(tree)
+    except TypeError:
+        return "object", id(tree)
+    return type(tree), tree
+
+
+def modes() -> tuple:
+    """What else decides what a call records."""
+    ctx = current()
+    return ctx.grad_enabled, ctx.default_dtype, ctx.rng.path, None if ctx.amp is None else id(ctx.amp)
+
+
+def modes_of(layers: Sequence[Layer]) -> tuple:
+    """Training or evaluation, of every layer inside."""
+    return tuple(inner.training for layer in layers for inner in layer.sublayers(include_self=True))
+
+
+def arguments(name: str, tensors: Sequence[Tensor], specs: Sequence[Any] | None) -> list[Argument]:
+    """The inputs of the program for a call on these tensors.
+
+    Raises: TypeError for a tensor that is no plain one; ValueError for one that does not fit its spec.
+    """
+    if specs is not None and len(specs) != len(tensors):
+        raise ValueError(f"{name}: expected {len(specs)} tensors, one for each entry of input_spec, got {len(tensors)}")
+    found, bindings = [], dict[str, int]()
+    taken = {n for spec in specs or () for d in spec.shape if isinstance(d, DimExpr) for n in d.symbols}
+    fresh = (symbol(f"S{i}") for i in itertools.count() if f"S{i}" not in taken)
+    for i, x in enumerate(tensors):
+        if not isinstance(x.payload, np.ndarray):
+            raise TypeError(f"{name}: expected plain tensors, got {x!r} as tensor {i}; distributed tensors go through "
+                            "the strategies of minipd.parallel")
+        if specs is None:
+            found.append(Argument(x.payload.shape, x.payload.dtype, x.stop_gradient))
+            continue
+        spec = specs[i]
+        if spec.dtype != x.dtype:
+            raise ValueError(f"{name}: expected {spec} for tensor {i}, got {describe(x.payload)}; cast it first")
+        shape = tuple(next(fresh) if isinstance(d, int) and d == -1 else d for d in spec.shape)
+        bind_shape(shape, x.payload.shape, bindings, f"{name}: tensor {i}")
+        found.append(Argument(shape, x.payload.dtype, x.stop_gradient))
+    return found
+
+
+def input_specs(given: Any) -> list[InputSpec] | None:
+    """The flat list of specs in `input_spec`; tensors stand for specs like them."""
+    if given is None:
+        return None
+    flat: list[InputSpec] = []
+    for entry in given if isinstance(given, (list, tuple)) else [given]:
+        if isinstance(entry, (list, tuple)):
+            flat += input_specs(entry) or []
+        elif isinstance(entry, InputSpec):
+            flat.append(entry)
+        elif isinstance(entry, Tensor):
+            flat.append(InputSpec.from_tensor(entry))
+        else:
+            raise TypeError(f"input_spec: expected an InputSpec or a Tensor for each tensor argument, got {entry!r}")
+    return flat

@@ -1,0 +1,62 @@
+"""The table of compile stages, and printing after each."""
+
+import pytest
+
+import minipd as paddle
+from minipd.ir.dce import remove_dead_ops
+from minipd.jit import register_stage, to_static
+from minipd.jit import stages as table
+
+
+@pytest.fixture
+def stages(monkeypatch):
+    monkeypatch.setattr(table, "STAGES", {})
+    return table.STAGES
+
+
+def test_stages_run_in_their_order_for_their_backend(stages):
+    seen = []
+
+    def stage(name):
+        def run(program, options):
+            seen.append((name, options.backend))
+            return program
+        return run
+    register_stage("cinn", stage("cinn"), needs_backend="CINN")
+    register_stage("graph_passes", stage("graph_passes"))
+    register_stage("forward_fusion", stage("forward_fusion"), "trace")
+    with paddle.no_grad():
+        to_static(lambda x: x * 2.0)(paddle.ones([2]))
+        assert seen == [("forward_fusion", None), ("graph_passes", None)]
+        seen.clear()
+        to_static(lambda x: x * 2.0, backend="CINN")(paddle.ones([2]))
+    assert seen == [("forward_fusion", "CINN"), ("graph_passes", "CINN"), ("cinn", "CINN")]
+
+
+def test_what_may_be_registered(stages):
+    register_stage("cinn", lambda program, options: program)
+    with pytest.raises(ValueError, match="there is a stage 'cinn' already"):
+        register_stage("cinn", lambda program, options: program)
+    with pytest.raises(ValueError, match="expected a name among forward_fusion, .* got 'magic'"):
+        register_stage("magic", lambda program, options: program)
+
+
+def test_every_stage_is_printed(stages, capsys):
+    def clean(program, options):
+        remove_dead_ops(program)
+        return program
+    register_stage("graph_passes", clean)
+    paddle.set_flags({"FLAGS_print_ir": 1})
+    try:
+        with paddle.no_grad():
+            to_static(lambda x: x * 2.0)(paddle.ones([2]))
+    finally:
+        paddle.set_flags({"FLAGS_print_ir": 0})
+    text = capsys.readouterr().out
+    assert text.count("pd_op.multiply") == 3 and "after graph_passes = {" in text
+
+
+def test_flags(monkeypatch):
+    assert paddle.get_flags(["FLAGS_print_ir"]) == {"FLAGS_print_ir": 0}
+    with pytest.raises(ValueError, match="expected a flag among .*FLAGS_print_ir.*, got 'FLAGS_x'"):
+        paddle.set_flags({"FLAGS_x": 1})
