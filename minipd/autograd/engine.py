@@ -7,11 +7,12 @@ leaves keep a Partial gradient, so that several backward passes are summed befor
 
 from __future__ import annotations
 
-import heapq
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
 
+from minipd.autograd.hooks import through_hooks
 from minipd.autograd.tape import Node, meta_of, node_of
 from minipd.framework.meta import Meta, describe
 from minipd.framework.rank import current
@@ -22,6 +23,7 @@ from minipd.ops.creation import Assign, full_like
 
 __all__ = ["backward", "grad"]
 
+new = object.__new__
 Slot = tuple[Node, int]         # one result of one node: what a gradient belongs to
 
 
@@ -50,7 +52,7 @@ class Pass:
         context = current()
         recording = context.grad_enabled
         context.set_grad_enabled(self.create_graph)
-        heap, pending, pop = self.heap, self.pending, heapq.heappop
+        heap, pending, pop = self.heap, self.pending, heappop
         try:
             for y, g in roots:
                 self.give((y.node or node_of(y), y.index), g, [g])
@@ -75,11 +77,12 @@ class Pass:
                 self.lent.add(id(g.payload))
         node, index = slot
         gs = self.pending.get(node)
-        if gs is None:
+        if gs is not None:
+            gs[index] = g if gs[index] is None else gs[index] + g
+        else:
             gs = self.pending[node] = [None] * node.n_out
-            heapq.heappush(self.heap, (-node.seq, node))
-        before = gs[index]
-        gs[index] = g if before is None else before + g
+            gs[index] = g
+            heappush(self.heap, (-node.seq, node))
 
     def arrive(self, leaf: Tensor | None, g: Tensor) -> None:
         """A leaf's gradient is complete (if the leaf is still there)."""
@@ -88,29 +91,34 @@ class Pass:
 
     def call_rules(self, node: Node, gs: list) -> None:
         """Call the gradient rules that were recorded, and send each result where its input came from."""
-        row, edges, track, within = node.row, node.edges, self.create_graph, self.within
-        if within is not None and not any(e is not None and self.leads(e) for e in edges):
+        row, edges, within = node.row, node.edges, self.within
+        if within is not None and not any(map(self.leads, edges)):
             return                          # the gradient of this node was asked for, nothing behind it
         if node.saved is None:
             raise RuntimeError(f"backward through {row.name} a second time, but what it had saved was freed by the "
                                "first: call the first backward(retain_graph=True)")
-        incoming = gs if row.multi else gs[0]
-        for (fn, target, _), wanted in node.recipe.rules:
-            if target is None:
-                got = fn(incoming, *[argument(node, a, track) for a in wanted])
-                if len(got) != len(edges):
-                    raise RuntimeError(f"gradient of {row.name}: expected {len(edges)} gradients, one per input (None "
-                                       f"where there is none), got {len(got)}")
-                for slot, g in zip(edges, got, strict=True):
-                    self.give(slot, g, gs)
-            elif within is None or self.leads(edges[target]):
-                self.give(edges[target], fn(incoming, *[argument(node, a, track) for a in wanted]), gs)
+        for call, wanted in node.recipe.rules:
+            target = call.target
+            if target is not None and within is not None and not self.leads(edges[target]):
+                continue
+            arguments = [gs if row.multi else gs[0]]
+            for which in wanted:
+                arguments.append(argument(node, which, self.create_graph))
+            got = call.fn(*arguments)
+            if target is not None:
+                self.give(edges[target], got, gs)
+                continue
+            if len(got) != len(edges):
+                raise RuntimeError(f"gradient of {row.name}: expected {len(edges)} gradients, one per input (None "
+                                   f"where there is none), got {len(got)}")
+            for slot, g in zip(edges, got, strict=True):
+                self.give(slot, g, gs)
         if self.free:
             node.saved = None
 
-    def leads(self, slot: Slot) -> bool:
+    def leads(self, slot: Slot | None) -> bool:
         """Whether a gradient of `slot` is of use, where only some nodes are visited."""
-        return slot[0] in self.within and slot not in self.blocked                              # type: ignore[operator]
+        return slot is not None and slot[0] in self.within and slot not in self.blocked         # type: ignore[operator]
 
     def complete(self, node: Node, gs: list) -> None:
         """The gradients with the placements of their primals, after the hooks; those that are asked for are found."""
@@ -121,28 +129,11 @@ class Pass:
                     and not node.row.raw_gradient:
                 g = match(g, node.metas[i])
             if node.hooks is not None and i in node.hooks:
-                g = self.hooked(node, g, list(node.hooks[i].values()))
+                g = through_hooks(node, i, self.owned(g))       # a hook may write it in place
+                self.lent.add(id(g.payload))
             if (node, i) in self.want:
                 self.found[node, i] = self.owned(g)
             gs[i] = g
-
-    def hooked(self, node: Node, g: Tensor, hooks: list) -> Tensor:
-        """The gradient after the hooks, each of which may return another."""
-        g = self.owned(g)                   # a hook may write it in place
-        for hook in hooks:
-            new = hook(g)
-            if new is None:
-                continue
-            name = getattr(hook, "__qualname__", repr(hook))
-            if not isinstance(new, Tensor):
-                raise TypeError(f"hook {name} on the gradient of a {node!r}: expected a Tensor or None, got "
-                                f"{type(new).__name__}")
-            if new.payload.shape != g.payload.shape or new.payload.dtype != g.payload.dtype:
-                raise ValueError(f"hook {name} on the gradient of a {node!r}: expected a gradient like the one it was "
-                                 f"given, {describe(g.payload)}, got {describe(new.payload)}")
-            self.lent.add(id(new.payload))
-            g = new
-        return g
 
     def owned(self, g: Tensor) -> Tensor:
         """The gradient in memory of its own.  Rules pass on what they are given where they can (both operands of `+`
@@ -185,7 +176,8 @@ def again(node: Node, value: Any, history: Slot | None) -> Any:
             f"tensor {name} {describe(payload)} was saved for the gradient of {node.row.name} and modified in place "
             f"afterwards: expected version {version}, found {storage.version}. Compute the in-place result out of "
             "place, or write before the value is used, or give the operator a clone()")
-    t = Tensor(payload)
+    t = new(Tensor)                         # Tensor(payload), without the frame of its __init__
+    t.payload = payload
     if history is not None:
         t.node, t.index = history
         t.stop_gradient = False
@@ -309,34 +301,3 @@ def between(roots: list[Node], targets: set[Node], blocked: frozenset[Slot]) -> 
                 found.add(node)
                 todo.append(node)
     return found
-
-
-class RemovableHandle:
-    """What `register_hook` returns: `remove()` takes the hook off."""
-
-    def __init__(self, hooks: dict, number: int):
-        self.hooks, self.number = hooks, number
-
-    def remove(self) -> bool:
-        """Take the hook off; False if it was off already."""
-        return self.hooks.pop(self.number, None) is not None
-
-
-def register_hook(x: Tensor, hook: Any) -> RemovableHandle:
-    """Call `hook(grad)` when the gradient of `x` is complete; what it returns, if not None, replaces the gradient.
-
-    Hooks run in the order in which they were registered, in `backward` and in `grad`.  They belong to the value that
-    `x` holds now: after an in-place write, x is another value.
-
-    Raises: RuntimeError if `x` does not take part in differentiation.
-    """
-    if x.stop_gradient:
-        raise RuntimeError(f"register_hook: tensor {x.name} has stop_gradient=True, so it gets no gradient; set "
-                           "stop_gradient=False first")
-    node = node_of(x)
-    if node.hooks is None:
-        node.hooks = {}
-    hooks = node.hooks.setdefault(x.index, {})
-    number = max(hooks, default=-1) + 1
-    hooks[number] = hook
-    return RemovableHandle(hooks, number)

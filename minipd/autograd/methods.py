@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minipd.autograd import engine
+from minipd.autograd import engine, hooks
 from minipd.framework.tensor import Tensor
 
 __all__: list[str] = []
@@ -29,4 +29,4 @@ def gradient(self: Tensor) -> Any:
 
 Tensor.backward = backward                              # type: ignore[attr-defined]
 Tensor.gradient = gradient                              # type: ignore[attr-defined]
-Tensor.register_hook = engine.register_hook             # type: ignore[attr-defined]
+Tensor.register_hook = hooks.register_hook              # type: ignore[attr-defined]

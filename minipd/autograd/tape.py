@@ -49,14 +49,16 @@ class Node:
 
     __slots__ = ("__weakref__", "attrs", "edges", "hooks", "leaf", "metas", "n_out", "recipe", "row", "saved", "seq")
 
+    attrs: dict
+    edges: Sequence
+    hooks: Any
     leaf: Any       # a weak reference
     metas: Any
-    hooks: Any
-
-    def __init__(self, row: Any, recipe: Any, edges: Sequence, saved: Any, attrs: dict, n_out: int):
-        self.row, self.recipe, self.edges, self.saved, self.attrs, self.n_out = row, recipe, edges, saved, attrs, n_out
-        self.seq = _next_seq()
-        self.leaf = self.metas = self.hooks = None
+    n_out: int
+    recipe: Any
+    row: Any
+    saved: Any
+    seq: int
 
     def __repr__(self) -> str:
         if self.row is not None:
@@ -65,10 +67,19 @@ class Node:
         return "node of a leaf that is gone" if leaf is None else f"node of leaf {leaf.name}"
 
 
+def new_node(row: Any, recipe: Recipe | None, edges: Sequence, saved: list, attrs: dict, n_out: int) -> Node:
+    """A node.  (A function that fills it: the class, called, would cost half as much again.)"""
+    node = new(Node)
+    node.row, node.recipe, node.edges, node.saved, node.attrs, node.n_out = row, recipe, edges, saved, attrs, n_out
+    node.seq = _next_seq()
+    node.leaf = node.metas = node.hooks = None
+    return node
+
+
 def node_of(x: Tensor) -> Node:
     """The node that collects the gradient of `x`: the recorded call's, or, for a leaf, one made now."""
     if x.node is None:
-        x.node = node = Node(None, None, (), [], {}, 1)
+        x.node = node = new_node(None, None, (), [], {}, 1)
         node.leaf = weakref.ref(x)
         if type(x.payload) is not np.ndarray:
             node.metas = metas_of((x,))
@@ -116,7 +127,7 @@ def tape(run: Callable) -> Callable:
         if need:
             recipe = row.recipes.get(need) or row.recipe(need)
             if recipe.rules:
-                node = Node(row, recipe, edges, keep(recipe, inputs, outs), attrs, len(outs))
+                node = new_node(row, recipe, edges, keep(recipe, inputs, outs), attrs, len(outs))
                 index = 0
                 for o in outs:
                     if o.payload.dtype in FLOATS:       # the rest (an argmax) has no gradient
@@ -167,7 +178,7 @@ def record_call(row: Any, inputs: Sequence[Tensor], outs: Sequence[Tensor], vjp:
     """
     edges = [None if x.stop_gradient else (node_of(x), x.index) for x in inputs]
     recipe = Recipe((), (), (), "", ((VjpCall(vjp, None, ()), ()),))
-    node = Node(row, recipe, edges, [], {}, len(outs))
+    node = new_node(row, recipe, edges, [], {}, len(outs))
     node.metas = metas_of(outs)
     for i, o in enumerate(outs):
         if not o.stop_gradient:

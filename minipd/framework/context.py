@@ -34,7 +34,7 @@ __all__: list[str] = []
 #: makes the handler that records, over an interpreter function; the autograd floor puts its tape here
 _tape: Callable[[Callable], Callable] | None = None
 
-_CODE_OF_NUM, new = dtypes.CODE_OF_NUM, object.__new__
+_CODE_OF_NUM, ndarray, new = dtypes.CODE_OF_NUM, np.ndarray, object.__new__
 _KEEP = object()
 
 
@@ -106,11 +106,11 @@ class Kernels:
         except (AttributeError, IndexError):    # a Python number, or no operand at all
             kernel = kernel_of(row, payloads)
         try:
-            out = kernel(*payloads, **attrs)
+            out = kernel(*payloads, **attrs) if attrs else kernel(*payloads)
         except Exception as error:
             explain(row, payloads, attrs, error)
             raise
-        if type(out) is np.ndarray or row.multi:
+        if type(out) is ndarray or row.multi:
             return out
         return np.asarray(out)              # numpy turns 0-D results into scalars
 

@@ -24,6 +24,7 @@ import enum
 import functools
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,7 +61,8 @@ class VjpCall(NamedTuple):
     plan: tuple[tuple[str, Any, bool], ...]
 
 
-class Recipe(NamedTuple):
+@dataclass(slots=True)
+class Recipe:
     """How a call is recorded when certain inputs want a gradient: the rules to call, and what they need, each once.
 
     whole, metas: numbers of the inputs that are kept with their values, or as shape and dtype only; results: numbers of
