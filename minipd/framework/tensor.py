@@ -48,13 +48,17 @@ class Storage:
 
     version: writes so far.  recorded: the version of the last write while operators were recorded; tracked: of the last
     one that carries gradient history.  leaf: a weak reference to the leaf that wants a gradient of this memory, if any.
+    root: the array that the others are views of, once there are others.  torn: it is not row-major, and a reshape that
+    should be a view of it is a copy (`views.share_view`).
     """
 
-    __slots__ = ("leaf", "recorded", "tracked", "version")
+    __slots__ = ("leaf", "recorded", "root", "torn", "tracked", "version")
 
     def __init__(self) -> None:
         self.version = self.recorded = self.tracked = 0
         self.leaf: Any = None
+        self.root: Any = None
+        self.torn = False
 
 
 class Tensor:
@@ -72,6 +76,7 @@ class Tensor:
     seen: int = 0                       # the storage's version when this handle last read or wrote it
     view_of: tuple | None = None        # (base, row, attrs, recorded) of a view while tracing; eager ones alias memory
     views: Any = None                   # weak references to such views of this tensor
+    undecided: bool = False             # such a view, or a copy, depending on symbolic dimensions
     persistable: bool = False
     _name: str | None = None
 
@@ -189,7 +194,7 @@ class Tensor:
         if getattr(type(self.payload), "traced", False):
             return self.payload.detached(self)
         t = Tensor(self.payload)
-        t.storage = shared(self)
+        t.storage = aliased(self)
         t.seen = t.storage.version
         if type(self.payload) is not np.ndarray:
             _share(self, t)
@@ -199,7 +204,7 @@ class Tensor:
         """Another handle on the same memory, with the same history."""
         t = type(self)(self.payload)
         t.__dict__.update(self.__dict__)
-        t.storage = shared(self)
+        t.storage = aliased(self)
         t.views = None
         if self.is_leaf:
             t.node = None                   # a leaf collects its own gradient
@@ -249,6 +254,14 @@ def shared(t: Tensor) -> Storage:
     if t.storage is None:
         t.storage, t.seen = Storage(), 0
     return t.storage
+
+
+def aliased(t: Tensor) -> Storage:
+    """The storage of `t`, which another handle is about to share."""
+    storage = shared(t)
+    if storage.root is None:
+        storage.root = t.payload
+    return storage
 
 
 class Parameter(Tensor):

@@ -7,6 +7,8 @@ is a view whose gradient history misses a write through another handle.
 *Tracing* (payloads whose class says `traced`).  A program is functional.  A write appends an operation and *rebinds*
 the handle.  A view remembers its base and the view operation; writing a view puts it back into its base, and every view
 of a rewritten base is taken anew.
+
+A reshape is a view, or a copy that nothing ties to what it was made of; see `layout`.
 """
 
 from __future__ import annotations
@@ -16,9 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from minipd.framework.layout import reshape_shares
 from minipd.framework.meta import Meta, describe
 from minipd.framework.rank import current, dispatch
-from minipd.framework.tensor import Tensor, shared
+from minipd.framework.row import ROWS
+from minipd.framework.tensor import Tensor, aliased, shared
 
 __all__: list[str] = []
 
@@ -28,17 +32,40 @@ def share_view(base: Any, view: Tensor, row: Any, attrs: dict) -> None:
     if not isinstance(base, Tensor):
         return
     if type(base.payload) is np.ndarray:
-        if base.payload.flags.c_contiguous or np.may_share_memory(base.payload, view.payload):
-            view.storage = storage = shared(base)
+        if base.payload.flags.c_contiguous or np.may_share_memory(base.payload, view.payload) or _relaid(
+                base, view, row, attrs):
+            view.storage = storage = aliased(base)
             view.seen = storage.version         # base was found fresh, or no gradient is wanted of the view
             if not base.stop_gradient and base.is_leaf:
                 storage.leaf = weakref.ref(base)
-        # else numpy has made a copy (reshape of a transposed array), which is no view, in Paddle neither
     elif not isinstance(base.payload, Meta):
+        shares = row.name != "reshape" or reshape_shares(base, attrs["shape"])
+        if shares is False:
+            return
+        if row.name == "expand_as":             # it is taken anew from its base alone
+            row, attrs = ROWS["expand"], {"shape": tuple(view.payload.shape)}
         view.view_of = (base, row, attrs, current().grad_enabled)
+        if shares is None:
+            view.undecided = True
         if base.views is None:
             base.views = []
         base.views.append(weakref.ref(view))
+
+
+def _relaid(base: Tensor, view: Tensor, row: Any, attrs: dict) -> bool:
+    """numpy has copied, because the array of `base` is not row-major.  Whether they are tied all the same.
+
+    Not if base is a view.  If it is a result whose array numpy happened to make in another order, it becomes
+    row-major now; unless others share the array, and then writes to either are refused, for one of them would be wrong.
+    """
+    storage = base.storage
+    if storage is None or storage.root is None:
+        base.payload = np.ascontiguousarray(base.payload)
+        view.payload = row.kernel(base.payload, **attrs)
+        return True
+    if storage.root is base.payload:
+        storage.torn = shared(view).torn = True
+    return False
 
 
 def check_fresh(x: Tensor, row: Any) -> None:
@@ -126,12 +153,28 @@ def rebind(x: Tensor, out: Tensor, what: str) -> None:
     if hasattr(x.payload, "share"):
         _rebind_distributed(x, out, what)
         return
+    _check_decided(x, what)
     _take(x, out)
     if base is not None:
         parent, row, attrs, _ = base
         rebind(parent, row.put_back(parent, x, **attrs), what)      # which takes x and its siblings anew
     else:
         _retake(x)
+
+
+def _check_decided(x: Tensor, what: str) -> None:
+    """Raise where it is not known whether a reshape sees the write."""
+    root = x
+    while root.view_of is not None:
+        root = root.view_of[0]
+    todo = [root]
+    while todo:
+        t = todo.pop()
+        if t.undecided:
+            raise RuntimeError(
+                f"{what} on {x.name} {describe(x.payload)}: the reshape {t.name} {describe(t.payload)} of a view is a "
+                "view or a copy, depending on sizes that this trace does not know; reshape a clone(), or write first")
+        todo += live_views(t)
 
 
 def _rebind_distributed(x: Tensor, out: Tensor, what: str) -> None:
@@ -155,9 +198,12 @@ def _overwrite(x: Tensor, out: Tensor, what: str) -> None:
     if not x.payload.flags.writeable:
         raise RuntimeError(f"{what} on {x.name} {describe(x.payload)}, a view in which several elements share one "
                            "memory cell (expand), or read-only memory; write a copy (x.clone()) instead")
+    s = shared(x)
+    if s.torn:
+        raise RuntimeError(f"{what} on {x.name} {describe(x.payload)}, whose array is not row-major and is shared, so "
+                           "that a reshape of it had to be a copy, where it should be a view; write a copy (x.clone())")
     if x.payload is not out.payload:
         x.payload[...] = out.payload
-    s = shared(x)
     if current().grad_enabled:
         x.seen = s.version = s.recorded = s.version + 1
         if not out.stop_gradient:

@@ -104,6 +104,9 @@ def _inverse(perm: tuple) -> tuple:
 def reshape(x: Tensor, shape: Any, name: str | None = None) -> Tensor:
     """The same elements under another shape.  -1 (once) is what is left over; 0 keeps the dimension as it is.
 
+    The result is a view: in-place writes to either are seen by both.  Where the elements do not stand in memory in the
+    new order (a reshape of a transposed tensor, of a slice of columns, of something expanded) it is a copy, and writes
+    are not seen.  While tracing the same holds; where symbolic sizes decide, a write is refused.
     Raises: ValueError if the numbers of elements differ.
 
     >>> from minipd.ops.creation import arange
