@@ -74,7 +74,7 @@ def examine_numpy() -> Finding:
                         "blas = np.show_config(mode='dicts')['Build Dependencies']['blas']\n"
                         "a = np.eye(64, dtype=np.float32); assert (a @ a == a).all()\n"
                         "print(f\"{np.__version__} with {blas['name']} {blas['version']}\")")
-    return Finding("numpy", said, "" if good else f"{PYTHON} -m pip install 'numpy>=2.0,<2.6'")
+    return Finding("numpy", said, "" if good else f"{PYTHON} -m pip install 'numpy>=2.1,<2.6'")
 
 
 def examine_numba() -> Finding:
