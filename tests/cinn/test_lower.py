@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import minipd as paddle
 from minipd.cinn.ir.interpreter import interpret
+from minipd.cinn.ir.printer import text
 from minipd.cinn.ir.simplify import simplify
 from minipd.cinn.lower import CannotLower, kind_of, lower
 from minipd.framework.dim import symbol
@@ -206,6 +207,20 @@ def test_a_mean_over_symbolic_axes_counts_what_is_there():
     x = normal(2, 3, 5)
     for a, b in zip(run(g.lower(), g, x), (x.mean(), x * 2), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_a_size_that_is_known_in_one_operand_is_known():
+    g = group(lambda x, y: (x * y).sum(-1), ((symbol("S0"), 4), F32), ((3, 4), F32))
+    assert "shape" not in text(g.lower())
+    check(g, normal(3, 4), normal(3, 4, seed=1), rtol=1e-5)
+
+
+def test_a_sum_over_rows_counts_no_element_twice():
+    """v lacks an axis that rows of x have: in the loop over those it would be added again and again."""
+    g = group(lambda x, v: (x.max([1, 2]), x * v.unsqueeze(1), v.sum(0)),
+              ((2, 3, 4), F32), ((2, 4), F32))
+    with pytest.raises(CannotLower, match="no one loop nest"):
+        g.lower()
 
 
 @pytest.mark.parametrize("n", [0, 1, 5])

@@ -84,11 +84,12 @@ def _with_kind(function: Function, path: Path, loop: For) -> Function:
 
 
 # ------------------------------------------------------------------------------------------------- reductions
-def chunk(function: Function, path: Path, chunks: int, at_most: int | None = None) -> Function:
+def chunk(function: Function, path: Path, chunks: int, at_least: int = 1, at_most: int | None = None) -> Function:
     """The loop in parallel chunks, each with accumulators of its own, which are combined after it in order.
 
     The number of chunks depends on the extent alone, so that results don't depend on how many threads there are: it is
-    at most `chunks`, or more if no chunk may have more than `at_most` iterations (which bounds the rounding error).
+    `chunks`; fewer, so that a chunk has `at_least` so many iterations (its accumulators cost something), or more, so
+    that it has not more than `at_most` (which bounds the rounding error).
     Needs: iterations meet only where they accumulate, by one operation for each accumulator, which they never read.
 
         s := 0.0                        s := 0.0
@@ -106,7 +107,7 @@ def chunk(function: Function, path: Path, chunks: int, at_most: int | None = Non
     before: list[Stmt] = []             # sizes, and the arrays of partial results
     per = _ceil_div(loop.extent, chunks)
     per = per if at_most is None else _minimum(at_most, per)
-    per = _named(function, f"{loop.var}_size", simplify_expression(binary("max", per, 1)), before)
+    per = _named(function, f"{loop.var}_size", simplify_expression(binary("max", per, at_least)), before)
     count = _named(function, f"{loop.var}_chunks", _ceil_div(loop.extent, per), before)
     t, step = Var(unused(function, f"{loop.var}_chunk")), Var(unused(function, f"{loop.var}_step"))
     start: list[Stmt] = []              # within a chunk, before and after its iterations

@@ -42,16 +42,19 @@ class Options:
     """The numbers behind the rules of thumb.
 
     row_bytes: the longest local row.  keep_cost: what a value must cost to be kept rather than computed again.
-    chunks: how many chunks a loop over rows gets; flat_chunks: one over single elements, whose partial results are
-    scalars.  chunk_rows: the most iterations of a chunk.  parallel_elements: a loop nest with fewer iterations in all
-    stays on one thread.  block: the length of a block of a long sum; block_from: sums up to here are not blocked.
+    chunks: how many chunks a loop over rows gets, each of least_rows to most_rows; flat_chunks, least_elements: the
+    same for a loop over single elements, whose partial results are scalars.  parallel_elements: a loop nest with fewer
+    iterations in all stays on one thread.  block: the length of a block of a long sum.  block_from: sums up to here
+    have no blocks (the lanes of a vector are as many partial sums).
     """
 
     row_bytes: int = 64 * 1024
     keep_cost: int = 8
     chunks: int = 16
+    least_rows: int = 4
+    most_rows: int = 1024
     flat_chunks: int = 64
-    chunk_rows: int = 1024
+    least_elements: int = 1024
     parallel_elements: int = 16384
     block: int = 1024
     block_from: int = 4096
@@ -139,8 +142,10 @@ def _spread_top_loops(s: Schedule, options: Options) -> None:
         if len(path) != 1 or _small(loop, options):
             return
         if dependences(loop):
-            flat = innermost(loop)
-            s.apply(chunk, path, *((options.flat_chunks,) if flat else (options.chunks, options.chunk_rows)))
+            if innermost(loop):
+                s.apply(chunk, path, options.flat_chunks, options.least_elements)
+            elif not isinstance(loop.extent, Const) or loop.extent.value > options.least_rows:
+                s.apply(chunk, path, options.chunks, options.least_rows, options.most_rows)
         elif any(x.buffer in outputs for x in stores_of(loop)):     # not what only sets accumulators to their start
             s.apply(parallelize, path)
     outputs = {p.name for p in s.function.params if p.output}
