@@ -212,6 +212,20 @@ def test_arrays_that_are_not_contiguous(compiler):
     np.testing.assert_array_equal(y.T, expected)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_big_inputs_with_strides_are_read_where_they_are(compiler, monkeypatch, threads):
+    monkeypatch.setattr("minipd.cinn.runtime.kernel.allowed_threads", lambda: threads)
+    wide = np.random.default_rng(0).standard_normal((300, 600)).astype(np.float32)
+    kernel, y = Kernel(softmax(), compiler), np.empty((300, 300), np.float32)
+    for x in (wide[:, :300], wide[:, ::2], wide[:, :300].T):
+        expected = np.empty_like(y)
+        kernel([np.ascontiguousarray(x)], [expected])
+        call = kernel.bind([x], [y])
+        assert call.args[1] is x
+        call()
+        np.testing.assert_allclose(y, expected, rtol=1e-5)
+
+
 def test_a_bound_call_reads_its_arrays_anew(compiler):
     x, y = np.ones((3, 4), np.float32), np.empty((3, 4), np.float32)
     call = Kernel(softmax(), compiler).bind([x.T.copy().T], [y])

@@ -63,22 +63,26 @@ class Compiler:
     def __init__(self, folder: Path) -> None:
         self.store = Store(folder)
         self.statistics = Statistics()
-        self._built: dict[tuple[str, bool], Callable[..., None]] = {}
+        self._built: dict[tuple[str, bool, tuple[int, ...]], Callable[..., None]] = {}
         # Ranks may be threads: two must not build one kernel at once.
         self._lock = threading.RLock()
 
-    def build(self, function: Function, source: str, threaded: bool) -> Callable[..., None]:
+    def build(self, function: Function, source: str, threaded: bool,
+              strided: tuple[int, ...] = ()) -> Callable[..., None]:
         """The compiled function; its arguments are the number of tasks and an array per parameter.
+
+        Args:
+            strided: the numbers of the parameters whose arrays may have any strides; the others are C-contiguous.
 
         Raises: KernelError.
         """
         key = content_key(source)
         with self._lock:
-            kernel = self._built.get((key, threaded))
+            kernel = self._built.get((key, threaded, strided))
             if kernel is None:
                 start = time.perf_counter()
                 try:
-                    kernel = self._built[key, threaded] = self._build(function, source, key, threaded)
+                    kernel = self._built[key, threaded, strided] = self._build(function, source, key, threaded, strided)
                 except Exception as error:
                     raise KernelError(f"no kernel could be built for {function.name} ({', '.join(function.comment)}): "
                                       f"{type(error).__name__}: {error}") from error
@@ -88,12 +92,14 @@ class Compiler:
     def has(self, function: Function, source: str, threaded: bool) -> bool:
         """Whether `build` needs to compile nothing, as far as can be told without trying."""
         name = self._file(function, content_key(source), threaded)
-        return (content_key(source), threaded) in self._built or (self.store.folder / name).exists()
+        return (content_key(source), threaded, ()) in self._built or (self.store.folder / name).exists()
 
-    def _file(self, function: Function, key: str, threaded: bool) -> str:
-        return f"{python_name(function.name)}_{key}.{'threaded' if threaded else 'serial'}.{machine_key()}.bin"
+    def _file(self, function: Function, key: str, threaded: bool, strided: tuple[int, ...] = ()) -> str:
+        version = "_".join(["threaded" if threaded else "serial", *map(str, strided)])
+        return f"{python_name(function.name)}_{key}.{version}.{machine_key()}.bin"
 
-    def _build(self, function: Function, source: str, key: str, threaded: bool) -> Callable[..., None]:
+    def _build(self, function: Function, source: str, key: str, threaded: bool,
+               strided: tuple[int, ...]) -> Callable[..., None]:
         numba = loaded_numba()
         name = python_name(function.name)
         text = f"{name}_{key}.py"
@@ -102,8 +108,9 @@ class Compiler:
         options: dict[str, Any] = {"parallel": THREADED} if threaded else {}
         dispatcher = numba.njit(fastmath=FASTMATH, error_model="numpy", nogil=True, no_cfunc_wrapper=True,
                                 **options)(getattr(module, name))
-        dispatcher._cache = code = machine_code(self.store, self._file(function, key, threaded))
-        dispatcher.compile(numba.void(numba.int64, *(numba_type(p) for p in function.params)))
+        dispatcher._cache = code = machine_code(self.store, self._file(function, key, threaded, strided))
+        types = (numba_type(p, "A" if n in strided else "C") for n, p in enumerate(function.params))
+        dispatcher.compile(numba.void(numba.int64, *types))
         dispatcher.disable_compile()
         if code.loaded:
             self.statistics.loaded += 1
@@ -160,8 +167,8 @@ def module_of(name: str, source: str, path: str) -> ModuleType:
     return module
 
 
-def numba_type(param: Param) -> Any:
-    """The type of a parameter's array: C-contiguous, and [1] for a 0-D one."""
+def numba_type(param: Param, layout: str) -> Any:
+    """The type of a parameter's array, [1] for a 0-D one; layout "C" is contiguous, "A" has any strides."""
     numba = loaded_numba()
     dtype = np.dtype(np.uint16) if param.dtype in STORAGE_ONLY else param.dtype
-    return numba.types.Array(numba.from_dtype(dtype), param.ndim or 1, "C")
+    return numba.types.Array(numba.from_dtype(dtype), param.ndim or 1, layout)
