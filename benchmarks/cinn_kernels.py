@@ -168,8 +168,11 @@ def main() -> None:
     from minipd.cinn.runtime.kernel import Kernel
     rng = np.random.default_rng(0)
     compiler = Compiler(Path(tempfile.mkdtemp()))
+    # Torch makes new outputs in each call; with these settings it gets their memory back without page faults.
+    kept = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_TOP_PAD_": str(1 << 26)}
     worker = options.torch and subprocess.Popen([options.torch, "-c", TORCH_WORKER, str(options.threads)], text=True,
-                                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                                                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                                env={**os.environ, **kept})
 
     def torch(name: str, way: str) -> float:
         worker.stdin.write(f"{name} {way}\n")
