@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
+from dataclasses import replace
 from typing import Any
 
 from minipd.cinn.compute.table import compute_of
@@ -20,6 +21,7 @@ from minipd.cinn.lower import CannotLower, lower
 from minipd.cinn.runtime.compiler import KernelError
 from minipd.cinn.runtime.prepare import prepare as build_kernels
 from minipd.cinn.schedule import ScheduleError, schedule
+from minipd.cinn.sizes import free_rows
 from minipd.decomposition import DecomposePass
 from minipd.framework.dim import is_symbolic, prod, same
 from minipd.ir.dce import remove_dead_ops
@@ -70,23 +72,22 @@ def build_cinn_pass(program: Program, comm: Any = None) -> int:
     prepare(program)
     groups = build_groups(program)
     failed: list[tuple[Operation, str]] = []
-    lowered: list[tuple[Operation, Function]] = []
+    lowered: dict[str, list[tuple[Operation, Function]]] = {}       # groups of one key call one kernel
     for group in groups:
         try:
-            lowered.append((group, function_of(group)))
+            function = function_of(group)
+            lowered.setdefault(key_of(function), []).append((group, function))
         except (CannotLower, ScheduleError) as problem:
             failed.append((group, str(problem)))
-    functions = {f.name: f for _, f in lowered}
-    sizes = {f.name: _elements(group) for group, f in lowered}
-    names = list(functions)
-    built = dict(zip(names, build_kernels([functions[n] for n in names], comm, [sizes[n] for n in names]), strict=True))
-    for group, function in lowered:
-        kernel = built[function.name]
+    functions = [found[0][1] for found in lowered.values()]
+    sizes = [max(_elements(group) for group, _ in found) for found in lowered.values()]
+    for key, kernel in zip(lowered, build_kernels(functions, comm, sizes), strict=True):
         if isinstance(kernel, KernelError):
-            failed.append((group, str(kernel)))
-        else:
-            KERNELS[function.name] = kernel
-            _replace(group, function.name)
+            failed += [(group, str(kernel)) for group, _ in lowered[key]]
+            continue
+        KERNELS[key] = kernel
+        for group, _ in lowered[key]:
+            _replace(group, key)
     if failed:
         _warn(failed, len(groups))
         for group, _ in failed:
@@ -100,10 +101,21 @@ def function_of(group: Operation) -> Function:
 
     Raises: CannotLower, ScheduleError.
     """
-    function = schedule(lower(group))
+    function = schedule(free_rows(lower(group)))
     operators = "_".join(dict.fromkeys(function.comment))
-    content = hashlib.sha256(text(function).encode()).hexdigest()[:8]
-    return Function(f"{operators[:40].rstrip('_')}_{content}", function.params, function.body, function.comment)
+    plain = replace(function, params=tuple(replace(p, view=None) for p in function.params))
+    return replace(function, name=f"{operators[:40].rstrip('_')}_{_digest(text(plain))}")
+
+
+def key_of(function: Function) -> str:
+    """The name of a function's kernel.  Functions of one name are one machine code; how they see the caller's arrays
+    (f32[8, 16, 4] as rows of 4) may still differ."""
+    views = [p.view for p in function.params]
+    return function.name if not any(views) else f"{function.name}.{_digest(repr(views))[:4]}"
+
+
+def _digest(content: str) -> str:
+    return hashlib.sha256(content.encode()).hexdigest()[:8]
 
 
 def _elements(group: Operation) -> int:

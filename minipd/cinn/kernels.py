@@ -10,8 +10,9 @@ from minipd.cinn.overwriting import overwritable
 from minipd.cinn.runtime.kernel import Kernel
 from minipd.executor import Call, register_maker
 from minipd.ir.operation import Operation, user_error
+from minipd.ir.program import Program
 
-__all__ = ["KERNELS", "kernel_of"]
+__all__ = ["KERNELS", "kernel_of", "kernel_sources"]
 
 #: what `cinn_runtime.jit_kernel` names; a name says what is computed, so that programs may share a kernel
 KERNELS: dict[str, Kernel] = {}
@@ -28,6 +29,12 @@ def kernel_of(op: Operation) -> Kernel:
         raise ValueError(user_error(op, f"expected a kernel that this process has built, got the name {name!r}; "
                                         "compile the program again (build_cinn_pass)"))
     return kernel
+
+
+def kernel_sources(program: Program) -> str:
+    """The Python text of every kernel that a program calls, each once."""
+    kernels = dict.fromkeys(kernel_of(op) for op in program.walk() if op.name() == JIT_KERNEL)
+    return "\n\n".join(kernel.source for kernel in kernels)
 
 
 def make_call(op: Operation) -> Call:

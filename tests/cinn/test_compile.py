@@ -144,6 +144,16 @@ def test_equal_groups_share_a_kernel():
     assert len(names) == 2 and len(set(names)) == 1
 
 
+def test_a_kernel_serves_every_number_of_rows():
+    """Two batches, and two parameters of different shapes: element-wise code and rows do not know how many they are."""
+    def step(x, y, p, q):
+        return F.softmax(x) * 2.0, F.softmax(y) * 2.0, p.exp() * 0.5, q.exp() * 0.5
+    shapes = (4, 7), (3, 2, 7), (5,), (2, 3)
+    program = compiled(step, *[R.normal(size=shape) for shape in shapes])
+    called = [kernel_of(op) for op in kernels(program)]
+    assert len(called) == 4 and len({k.source for k in called}) == len({k.function.name for k in called}) == 2
+
+
 # ------------------------------------------------------------------------------------------------------ in place
 def test_an_optimizer_step_writes_over_its_state():
     from minipd.ir.builder import Builder
