@@ -123,7 +123,8 @@ class Trainer:
         if self.config.dist.eager:
             return EagerStep(self.model, self.optimizer, self.mesh, placements, t.micro_batches)
         shape = (t.batch, self.config.data.seq_len)
-        return StaticStep(self.model, self.optimizer, self.mesh, placements, shape, t.micro_batches)
+        return StaticStep(self.model, self.optimizer, self.mesh, placements, shape, t.micro_batches,
+                          cinn=self.config.dist.cinn)
 
     def _resume(self) -> int:
         """Fill the state from the checkpoint; returns the steps it has behind it."""
@@ -149,7 +150,7 @@ class Trainer:
         self.progress = TrainingProgress(steps, self.start, shown=self.first)
         n = sum(int(np.prod(p.shape)) for p in self.model.parameters())
         self.progress.note(
-            f"{n:,} parameters, mesh {config.dist.mesh}, {'eager' if config.dist.eager else 'static'}, run {path}\n"
+            f"{n:,} parameters, mesh {config.dist.mesh}, {self._way()}, run {path}\n"
             f"held-out text: unigram entropy {unigram:.3f}, bigram {bigram:.3f} nats/token")
         try:
             finished = self._loop(folder, path)
@@ -159,6 +160,10 @@ class Trainer:
             if folder is not None:
                 folder.close()
         return path if self.first else None
+
+    def _way(self) -> str:
+        d = self.config.dist
+        return "eager" if d.eager else "compiled" if d.cinn else "static"
 
     def _entropies(self) -> tuple[float, float]:
         c, v = self.corpus, self.config.model.vocab_size

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from minipd.cinn.compile import build_cinn_pass
+from minipd.cinn.kernels import kernel_sources
 from minipd.dist.completion import complete
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.partition import output_types, partition
@@ -63,11 +65,12 @@ class RankProgram:
 
     tensors: the program's state, distributed, by name.  split: the placements of inputs that are not replicated, by the
     beginning of their name.  n_micro: of how many micro-batches the program is; None: it is run within one.
+    cinn: compile this rank's program into kernels; all ranks do it together.
     Tensors that the trace has captured are read as they are when the program runs.
     """
 
     def __init__(self, program: Program, trace: Trace, mesh: ProcessMesh, tensors: dict[str, Tensor],
-                 split: dict[str, Sequence[Placement]], n_micro: int | None = None):
+                 split: dict[str, Sequence[Placement]], n_micro: int | None = None, cinn: bool = False):
         self.mesh, self.tensors, self.rank = mesh, tensors, current().rank
         self.split = {name: tuple(p) for name, p in split.items()}
         self.replicated = (Replicate(),) * mesh.ndim
@@ -79,7 +82,10 @@ class RankProgram:
         self.inputs = {op.attributes["name"].value: op.result(0).shape for op in program.global_block()
                        if op.name() == "pd_op.data" and is_symbolic(op.result(0).shape)}
         self.outputs = output_types(program)
-        self.executor = Executor(self.local)
+        self.compiled = self.local.clone() if cinn else self.local
+        if cinn:
+            build_cinn_pass(self.compiled, current().comm)
+        self.executor = Executor(self.compiled)
         self.scope = Shards(tensors)
 
     def _marks(self, op: Operation) -> tuple[Placement, ...]:
@@ -142,16 +148,19 @@ class RankProgram:
 
 
 class StaticStep(Step):
-    """Runs steps as programs.  fuse: with operators of their own for what the model composes (`fuse_forward`)."""
+    """Runs steps as programs.
+
+    fuse: with operators of their own for what the model composes (`fuse_forward`).  cinn: compiled into kernels.
+    """
 
     def __init__(self, model: Any, optimizer: Any, mesh: ProcessMesh, placements: Sequence[Placement],
-                 batch_shape: tuple[int, int], n_micro: int = 1, fuse: bool = True):
+                 batch_shape: tuple[int, int], n_micro: int = 1, fuse: bool = True, cinn: bool = False):
         super().__init__(model, optimizer, mesh, placements, n_micro)
         split = {"ids": placements, "labels": placements}
         program, trace = train_program(model, optimizer, self.state(), batch_shape, n_micro, fuse)
-        self.train = RankProgram(program, trace, mesh, self.state(), split, n_micro)
+        self.train = RankProgram(program, trace, mesh, self.state(), split, n_micro, cinn)
         program, trace = loss_program(model, batch_shape, fuse)
-        self.loss = RankProgram(program, trace, mesh, dict(model.named_parameters()), split)
+        self.loss = RankProgram(program, trace, mesh, dict(model.named_parameters()), split, cinn=cinn)
 
     def __call__(self, ids: np.ndarray, labels: np.ndarray) -> DistValue:
         """Train on one global batch, int [batch, seq], which every rank passes.  Returns the loss, in parts."""
@@ -166,6 +175,10 @@ class StaticStep(Step):
         return self.loss({"ids": ids, "labels": labels, "n_tokens": self.count(labels)})["loss"]
 
     def programs(self) -> dict[str, str]:
-        """File name -> text of the programs that run: the completed global one, and this rank's."""
-        return {"step.global.pir": self.train.whole.to_string("exact"),
-                f"step.rank{self.train.rank}.pir": self.train.local.to_string("exact")}
+        """File name -> text: the completed global program, this rank's, and what it was compiled into."""
+        rank, texts = f"step.rank{self.train.rank}", {"step.global.pir": self.train.whole.to_string("exact")}
+        texts[f"{rank}.pir"] = self.train.local.to_string("exact")
+        if self.train.compiled is not self.train.local:
+            texts[f"{rank}.cinn.pir"] = self.train.compiled.to_string("exact")
+            texts[f"{rank}.kernels.py"] = kernel_sources(self.train.compiled)
+        return texts

@@ -50,7 +50,7 @@ def test_a_run_leaves_everything_in_its_folder(corpus, tmp_path, capsys):
     run = train(corpus, tmp_path, "--steps", "4")
     names = {p.name for p in run.iterdir()}
     assert {"config.toml", "metrics.jsonl", "loss.svg", "sample.txt", "checkpoints", "step.global.pir",
-            "step.rank0.pir"} <= names
+            "step.rank0.pir", "step.rank0.cinn.pir", "step.rank0.kernels.py"} <= names
     rows = read_metrics(run)
     assert [row["step"] for row in rows] == [1, 2, 3, 4] and "val_loss" in rows[-1]
     assert {"loss", "lr", "seconds", "tokens", "memory"} <= rows[0].keys()
@@ -64,7 +64,7 @@ def test_a_run_leaves_everything_in_its_folder(corpus, tmp_path, capsys):
     assert (run / "sample.txt").read_text().startswith(prompt)
 
 
-@pytest.mark.parametrize("mode", ["--eager", "--no-eager"])
+@pytest.mark.parametrize("mode", ["--eager", "--no-cinn", "--cinn"])
 def test_every_mesh_trains_alike(corpus, tmp_path, mode):
     runs = {mesh: losses(train(corpus, tmp_path, "--steps", "4", "--dtype", "float64", "--mesh", mesh, mode))
             for mesh in ("dp=1,tp=1", "dp=2,tp=2")}
@@ -72,7 +72,7 @@ def test_every_mesh_trains_alike(corpus, tmp_path, mode):
     assert runs["dp=1,tp=1"][-1] < runs["dp=1,tp=1"][0]
 
 
-@pytest.mark.parametrize("mode", ["--eager", "--no-eager"])
+@pytest.mark.parametrize("mode", ["--eager", "--no-cinn", "--cinn"])
 def test_resume_continues_to_the_bit(corpus, tmp_path, mode):
     whole = train(corpus, tmp_path, "--steps", "6", "--checkpoint_every", "3", mode)
     first = whole / "checkpoints" / "step-000003"

@@ -1,4 +1,7 @@
-"""Five optimizer steps of a small Llama, three ways: in plain numpy, eagerly on a mesh, and as a program on a mesh."""
+"""Five optimizer steps of a small Llama: in plain numpy, and on a mesh eagerly, as a program, and compiled.
+
+`way` is "eager", "static" (a program of library kernels) or "cinn" (a program of fused kernels).
+"""
 
 from __future__ import annotations
 
@@ -63,10 +66,10 @@ def numpy_run(config: ModelConfig) -> Run:
     return Run(losses, first, params, {}, {})
 
 
-def mesh_run(config: ModelConfig, mesh: ProcessMesh, static: bool, n_micro: int) -> Run:
+def mesh_run(config: ModelConfig, mesh: ProcessMesh, way: str, n_micro: int) -> Run:
     """The same on this rank of a mesh."""
-    model, step = prepared(config, mesh, static, n_micro)
-    gradients = first_gradients(config, mesh, static, n_micro)
+    model, step = prepared(config, mesh, way, n_micro)
+    gradients = first_gradients(config, mesh, way, n_micro)
     comm, losses, before = current().comm, [], {}
     for ids, labels in data(config):
         before = dict(comm.counts)
@@ -79,23 +82,23 @@ def mesh_run(config: ModelConfig, mesh: ProcessMesh, static: bool, n_micro: int)
                 if not any(q.is_shard() for q in p.payload.placements)})
 
 
-def prepared(config: ModelConfig, mesh: ProcessMesh, static: bool, n_micro: int) -> tuple[Any, Step]:
+def prepared(config: ModelConfig, mesh: ProcessMesh, way: str, n_micro: int) -> tuple[Any, Step]:
     """A model with the common parameters, and its step."""
     model = filled(config, parameters(config))
     shard_model(model, mesh, parameter_placements)
     optimizer = AdamW(RATE, *BETAS, epsilon=EPSILON, parameters=model.parameters(), weight_decay=DECAY,
                       grad_clip=ClipGradByGlobalNorm(CLIP))
     placements = batch_placements(mesh)
-    if static:
-        return model, StaticStep(model, optimizer, mesh, placements, (4, 8), n_micro)
+    if way != "eager":
+        return model, StaticStep(model, optimizer, mesh, placements, (4, 8), n_micro, cinn=way == "cinn")
     return model, EagerStep(model, optimizer, mesh, placements, n_micro)
 
 
-def first_gradients(config: ModelConfig, mesh: ProcessMesh, static: bool, n_micro: int) -> dict[str, np.ndarray]:
+def first_gradients(config: ModelConfig, mesh: ProcessMesh, way: str, n_micro: int) -> dict[str, np.ndarray]:
     """The gradient of every parameter in the first step, whole."""
-    model, step = prepared(config, mesh, False, n_micro)
+    model, step = prepared(config, mesh, "eager", n_micro)
     named, (ids, labels) = dict(model.named_parameters()), data(config)[0]
-    if not static:
+    if way == "eager":
         n_tokens = step.count(labels)
         for i, y in step.parts(ids, labels):
             from minipd.dist.api import shard_tensor
@@ -110,9 +113,10 @@ def first_gradients(config: ModelConfig, mesh: ProcessMesh, static: bool, n_micr
         for n, g in gradients.items():
             trace.build.output(n, g.payload)
     split = {"ids": batch_placements(mesh), "labels": batch_placements(mesh)}
-    ranked = RankProgram(program, trace, mesh, named, split)
+    ranked = RankProgram(program, trace, mesh, named, split, cinn=way == "cinn")
     verify(ranked.whole)
     verify(ranked.local)
+    verify(ranked.compiled)
     feed = {"n_tokens": step.count(labels)}
     for m, (i, y) in enumerate(step.parts(ids, labels)):
         feed[f"ids_{m}"], feed[f"labels_{m}"] = i, y

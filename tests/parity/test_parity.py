@@ -1,5 +1,6 @@
-"""Parity as a product: every mesh, eager and static, equals plain numpy in loss, every gradient, and all parameters
-after five AdamW steps; replicated parameters stay equal to the bit; communication is counted, not only values.
+"""Parity as a product: every mesh, eager, static and compiled, equals plain numpy in loss, every gradient, and all
+parameters after five AdamW steps; replicated parameters stay equal to the bit; communication is counted, not only
+values.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from tests.parity.runs import Run, mesh_run, numpy_run
 FLOAT64 = np.dtype("float64")
 CONFIGS = {"grouped": SMALL, "tied": TIED}
 MESHES = ["dp=1,tp=1", "dp=2,tp=1", "dp=1,tp=2", "dp=2,tp=2"]
+WAYS = ["eager", "static", "cinn"]
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +45,11 @@ def hand_count(config: ModelConfig, dp: int, tp: int, n_micro: int) -> dict[str,
 
 
 @pytest.mark.parametrize("n_micro", [1, 2])
-@pytest.mark.parametrize("static", [False, True], ids=["eager", "static"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("mesh", MESHES)
 @pytest.mark.parametrize("name", list(CONFIGS))
-def test_every_mesh_equals_numpy(reference, name, mesh, static, n_micro):
-    runs: list[Run] = on_mesh(mesh, lambda m: mesh_run(CONFIGS[name], m, static, n_micro), FLOAT64)
+def test_every_mesh_equals_numpy(reference, name, mesh, way, n_micro):
+    runs: list[Run] = on_mesh(mesh, lambda m: mesh_run(CONFIGS[name], m, way, n_micro), FLOAT64)
     expected = reference[name]
     dp, tp = (int(part.partition("=")[2]) for part in mesh.split(","))
     for run in runs:
@@ -59,10 +61,10 @@ def test_every_mesh_equals_numpy(reference, name, mesh, static, n_micro):
 
 
 @pytest.mark.parametrize("mesh", ["dp=3,tp=1", "dp=1,tp=4"])
-@pytest.mark.parametrize("static", [False, True], ids=["eager", "static"])
-def test_uneven_meshes_equal_numpy(reference, mesh, static):
+@pytest.mark.parametrize("way", WAYS)
+def test_uneven_meshes_equal_numpy(reference, mesh, way):
     """Four sequences over three ranks (2, 2, 0), 29 tokens of vocabulary and 24 inner units over four."""
-    for run in on_mesh(mesh, lambda m: mesh_run(TIED, m, static, 1), FLOAT64):
+    for run in on_mesh(mesh, lambda m: mesh_run(TIED, m, way, 1), FLOAT64):
         np.testing.assert_allclose(run.losses, reference["tied"].losses, rtol=1e-10)
         close(run.gradients, reference["tied"].gradients, 1e-10)
         close(run.parameters, reference["tied"].parameters, 1e-10)

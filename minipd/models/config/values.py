@@ -78,7 +78,8 @@ class DistConfig:
 
     mesh: str = _value("dp=2,tp=2", "axes of the mesh and their sizes: dp splits the batch, tp the matrices")
     comm: str = _value("mpi", "how ranks talk: mpi (one process each) or sim (all in one process)")
-    eager: bool = _value(False, "run operation by operation, not as one compiled program")
+    eager: bool = _value(False, "run operation by operation, not as one program")
+    cinn: bool = _value(True, "compile the program into fused kernels; without, every operator is a library kernel")
 
     @property
     def axes(self) -> dict[str, int]:
