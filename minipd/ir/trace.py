@@ -47,8 +47,9 @@ KEY = Meta((2,), np.dtype(np.int64))
 class Trace:
     """Appends to `program`; with `block`, to the end of one of its blocks.
 
-    captures: the names of inputs -> the outside payloads they are bound to.  holders: the same names -> the tensors that
-    held these payloads, where calls were given tensors: what they hold when the program runs is what it should read.
+    captures: the names of inputs -> the outside payloads they are bound to.  holders: the same names -> the tensors
+    that held these payloads, where calls were given tensors: what they hold when the program runs is what it should
+    read.
     draws: the names of inputs that are keys of random draws -> the path of the layer that draws; every run of the
     program draws them anew, in this order.  micros: the same names -> the micro-batch in which the draw was traced.
     """
