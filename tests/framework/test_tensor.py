@@ -171,7 +171,8 @@ def test_parameters():
 METHODS = """
     abs add add_ argmax astype backward broadcast_to cast clear_grad clear_gradient clone cos detach divide divide_
     equal exp exp_ expand expand_as fill_ flatten gradient greater_equal greater_than inplace_version is_leaf isfinite
-    item less_equal less_than log logical_and logical_not logical_or matmul max maximum mean min minimum multiply multiply_
+    item less_equal less_than log logical_and logical_not logical_or matmul max maximum mean min minimum multiply
+    multiply_
     name ndim neg not_equal numpy persistable pow register_hook reshape rsqrt scale scale_ set_value shape sigmoid_ sin
     size slice split sqrt square squeeze stop_gradient strided_slice subtract subtract_ sum t take_along_axis tanh tanh_
     tolist transpose tril triu unsqueeze zero_ T dtype grad
