@@ -6,6 +6,7 @@ built goes back into the program as library kernels, with one warning that names
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import warnings
 from dataclasses import replace
@@ -101,10 +102,16 @@ def function_of(group: Operation) -> Function:
 
     Raises: CannotLower, ScheduleError.
     """
-    function = schedule(free_rows(lower(group)))
+    function = _scheduled(free_rows(lower(group)))
     operators = "_".join(dict.fromkeys(function.comment))
     plain = replace(function, params=tuple(replace(p, view=None) for p in function.params))
     return replace(function, name=f"{operators[:40].rstrip('_')}_{_digest(text(plain))}")
+
+
+@functools.lru_cache(maxsize=256)
+def _scheduled(function: Function) -> Function:
+    """The schedule of a function: layers of a model have equal ones."""
+    return schedule(function)
 
 
 def key_of(function: Function) -> str:

@@ -20,7 +20,7 @@ from minipd.cinn.lower import CannotLower, lower_group
 from minipd.framework.row import Trait
 from minipd.ir.block import Block
 from minipd.ir.operation import Operation, captured
-from minipd.ir.schema import constant_of, is_attribute_only, mutable_operands, result_values, tensor_operands
+from minipd.ir.schema import constant_of, is_attribute_only, mutable_operands, op_attrs, result_values, tensor_operands
 from minipd.ir.traits import IrTrait
 from minipd.ir.value import Value
 
@@ -52,11 +52,24 @@ def _attributes_known(op: Operation) -> bool:
 
 
 def _lowers(op: Operation) -> bool:
-    try:
-        lower_group([op], list(dict.fromkeys(tensor_operands(op))), result_values(op))
-    except CannotLower:
-        return False
-    return True
+    """Whether the operation alone can be lowered.  What it is called with decides that, so the answers are kept."""
+    tensors = tensor_operands(op)
+    which = tuple(tensors.index(v) for v in tensors)        # x + x is another call than x + y
+    key = (op.name(), which, *(v.type() for v in tensors), *map(repr, op_attrs(op).items()))
+    found = _ANSWERS.get(key)
+    if found is None:
+        try:
+            lower_group([op], list(dict.fromkeys(tensors)), result_values(op))
+            found = True
+        except CannotLower:
+            found = False
+        if len(_ANSWERS) >= 4096:
+            _ANSWERS.clear()
+        _ANSWERS[key] = found
+    return found
+
+
+_ANSWERS: dict[tuple, bool] = {}
 
 
 def _is_barrier(op: Operation) -> bool:

@@ -55,6 +55,7 @@ class _Grouping:
     def __init__(self, graph: Graph):
         self.graph = graph
         self.calls = Calls()
+        self.refused: set[tuple[int, int, int, int]] = set()
         self.node = {op: _Node(op, graph.position[op]) for op in graph.readers}
 
     def groups(self) -> list[list[Operation]]:
@@ -91,6 +92,10 @@ class _Grouping:
         a, b = self.node[one], self.node[other]
         if a is b or segment.get(one) is None or segment[one] != segment.get(other):
             return
+        pair = (id(a), len(a.ops), id(b), len(b.ops))
+        if pair in self.refused:
+            return
+        self.refused.add(pair)              # (as they are now; if they are united, the pair never comes again)
         if len(a.ops) + len(b.ops) > MOST_OPS or self._cycle(a, b) or self._cycle(b, a):
             return
         ops = sorted((*a.ops, *b.ops), key=self.graph.position.__getitem__)
