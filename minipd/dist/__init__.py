@@ -6,5 +6,12 @@
     spmd/           which placements an operator needs, and which its results get
     reshard/        the steps from one set of placements to another
 
-Everything listed is pure: it sees shapes and placements, never data and no communicator.
+These are pure: they see shapes and placements, never data and no communicator.  On them stand
+
+    value.py        what a rank holds of a global value
+    interpreter.py  an operator call on distributed values; methods.py and api.py are how users see it
+    completion.py   placements for every value of a global program
+    partition.py    and the program of one rank; control_flow.py: branches, for both
+    comm/           how ranks talk: simulated in one process, or through MPI; launch.py starts them
+    group.py        ranks that know each other; collective.py: Paddle's collectives on ordinary tensors
 """

@@ -10,7 +10,6 @@ from minipd.dist.api import (
     unshard_dtensor,
 )
 from minipd.dist.collective import (
-    Group,
     ReduceOp,
     all_gather,
     all_gather_object,
@@ -18,6 +17,12 @@ from minipd.dist.collective import (
     alltoall,
     barrier,
     broadcast,
+    recv,
+    reduce_scatter,
+    send,
+)
+from minipd.dist.group import (
+    Group,
     destroy_process_group,
     get_group,
     get_rank,
@@ -25,9 +30,6 @@ from minipd.dist.collective import (
     init_parallel_env,
     is_initialized,
     new_group,
-    recv,
-    reduce_scatter,
-    send,
 )
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Partial, Placement, ReduceType, Replicate, Shard
