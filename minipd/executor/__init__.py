@@ -10,6 +10,7 @@
     control        what operations that are no calls do
     frame          the state of one run
     memory         what a run holds, measured
+    kernel_dialect the program as text, each operation with its kernel
 """
 
 from minipd.executor.calls import Call, register_maker

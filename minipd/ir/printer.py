@@ -40,7 +40,7 @@ HIDDEN_BY_PADDLE = frozenset({"op_callstack"})
 
 def print_program(program: Program, style: str = "paddle") -> str:
     """The text of a program in style "paddle" or "exact"."""
-    printer = _Printer(style)
+    printer = ProgramPrinter(style)
     assumptions = [f"{INDENT}assume {c.relation}, {json.dumps(c.what)}, {json.dumps(c.where)}\n"
                    for c in program.constraints] if printer.exact else []
     return "{\n" + "".join(assumptions) + printer.block(program.global_block(), INDENT) + "}\n"
@@ -48,11 +48,11 @@ def print_program(program: Program, style: str = "paddle") -> str:
 
 def print_operation(op: Operation, style: str = "paddle") -> str:
     """The text of one operation; values are numbered from 0 as they are met."""
-    printer = _Printer(style)
+    printer = ProgramPrinter(style)
     return printer.walk([(op, "")])
 
 
-class _Printer:
+class ProgramPrinter:
     """Numbers values as they are met.  Keeps a stack of what is still to be printed, so nesting costs no frames."""
 
     def __init__(self, style: str):
@@ -108,17 +108,29 @@ class _Printer:
         operands = ", ".join(map(self.name, op.operands_source()))
         takes = ", ".join(map(self.type, op.operands_source()))
         gives = ", ".join(map(self.type, op.results()))
-        name = json.dumps(op.name()) if self.exact else f'"{op.name()}"'
-        text = f"({results}) = {name} ({operands}) {self.attributes(op.attributes)}"
+        text = f"({results}) = {self.named(op)} ({operands}) {self.braced(self.fields(op))}"
         if op.name() == "pd_op.if" and not self.exact:      # Paddle prints an if without the types of its operands
             return f"{text} -> {gives}"
         return f"{text} : ({takes}) -> {gives}"
 
+    def named(self, op: Operation) -> str:
+        """The operation's name, quoted."""
+        return json.dumps(op.name()) if self.exact else f'"{op.name()}"'
+
+    def fields(self, op: Operation) -> dict[str, str]:
+        """What stands in the braces of an operation: name -> text."""
+        return self.texts(op.attributes)
+
+    def texts(self, attributes: dict[str, Attribute]) -> dict[str, str]:
+        return {k: a.text(self.exact) for k, a in attributes.items() if self.exact or k not in HIDDEN_BY_PADDLE}
+
     def attributes(self, attributes: dict[str, Attribute]) -> str:
+        return self.braced(self.texts(attributes))
+
+    def braced(self, fields: dict[str, str]) -> str:
         if self.exact:
-            return "{" + ", ".join(f"{_key(k)}: {a.text(True)}" for k, a in sorted(attributes.items())) + "}"
-        return "{" + ",".join(f"{k}:{a.text(False)}" for k, a in sorted(attributes.items())
-                              if k not in HIDDEN_BY_PADDLE) + "}"
+            return "{" + ", ".join(f"{_key(k)}: {text}" for k, text in sorted(fields.items())) + "}"
+        return "{" + ",".join(f"{k}:{text}" for k, text in sorted(fields.items())) + "}"
 
     def type(self, value: Value) -> str:
         return value.type().text(self.exact)
