@@ -10,11 +10,14 @@ on arrays of one element, beside the bare call of numpy that it makes.  The best
 from __future__ import annotations
 
 import os
+import sys
 import time
 
-if __name__ == "__main__":                              # before numpy: one thread, as each rank of a launch has
-    from minipd.framework.environment import rank_environment
-    os.environ.update(rank_environment(os.cpu_count() or 1))
+from minipd.framework.environment import missing, rank_environment
+
+if __name__ == "__main__" and (variables := missing(rank_environment(os.cpu_count() or 1))):
+    # the import has loaded numpy, for which they come too late: start again, with one thread, as a rank has
+    os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **variables})
 
 import numpy as np
 from train import make_step
