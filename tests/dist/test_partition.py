@@ -209,6 +209,18 @@ def test_state_is_written_as_it_is_read():
             np.testing.assert_allclose(scope["w"], parts[rank])
 
 
+def test_state_whose_new_value_somebody_has_resolved():
+    """It was Partial, is replicated by the time it is written, and that is how the state is placed."""
+    program = Program()
+    build, w, total = stateful(program)
+    build.output("y", build.call(ROWS["exp"], (total,), {})[0])
+    build.set_parameter("w", total)
+    ran = run_on("dp=2,tp=2", program, {"x": [S0, R]}, {"x": X}, {"w": np.ones(4)})
+    for scope in ran.state:
+        np.testing.assert_allclose(scope["w"], X.sum(0))
+    assert all(c == {"all_reduce": 1} for c in ran.collectives)
+
+
 def test_state_that_would_be_written_otherwise():
     program = Program()
     build, w, total = stateful(program)
