@@ -1,4 +1,4 @@
-"""What holds for every test: hypothesis repeats itself exactly, BLAS does not start threads.
+"""What holds for every test: a rank context of its own, hypothesis that repeats itself exactly, no BLAS threads.
 
 The thread counts must be set before numpy is imported; pytest reads this file before any test module.
 """
@@ -8,7 +8,11 @@ import os
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
-from hypothesis import settings  # noqa: E402  (see above)
+import pytest  # noqa: E402  (see above)
+from hypothesis import settings  # noqa: E402
+
+from minipd.framework.context import RankContext  # noqa: E402
+from minipd.framework.rank import current, set_root  # noqa: E402
 
 # derandomize: the same examples on every machine.  deadline: a slow machine is no failure.
 # print_blob: a failure prints the line that reproduces it.
@@ -18,3 +22,12 @@ settings.load_profile("minipd")
 
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="write the golden texts anew instead of comparing")
+
+
+@pytest.fixture(autouse=True)
+def own_context():
+    """Layers, flags, random state and names that a test leaves behind belong to nobody else."""
+    before = current()
+    set_root(RankContext())
+    yield
+    set_root(before)
