@@ -18,8 +18,8 @@ from minipd.ir.program import Program
 __all__ = ["Options", "register_stage", "run_stages"]
 
 PHASES = ("trace", "compile")
-#: where the stages that there will be have their place
-ORDER = ("forward_fusion", "graph_passes", "decompose", "cinn")
+#: where each stage has its place
+ORDER = ("forward_fusion", "graph_passes", "cinn")
 
 
 @dataclass(frozen=True)

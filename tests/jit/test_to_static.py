@@ -17,10 +17,10 @@ def tensor(*shape, wants=False, dtype=np.float64):
     return paddle.to_tensor(R.standard_normal(shape).astype(dtype), stop_gradient=not wants)
 
 
-def both(f, *tensors):
+def both(f, *tensors, backend=None):
     """(results, gradients) of f, eager and compiled, the sum of the results differentiated."""
     found = []
-    for g in (f, to_static(f)):
+    for g in (f, to_static(f, backend=backend)):
         for x in tensors:
             x.clear_gradient()
         outs = g(*tensors)
@@ -32,8 +32,8 @@ def both(f, *tensors):
     return found
 
 
-def agree(f, *tensors):
-    (outs, grads), (outs2, grads2) = both(f, *tensors)
+def agree(f, *tensors, backend=None):
+    (outs, grads), (outs2, grads2) = both(f, *tensors, backend=backend)
     assert len(outs) == len(outs2)
     for a, b in zip(outs + grads, outs2 + grads2, strict=True):
         if a is None:
@@ -58,6 +58,16 @@ def softmax(x):
 def test_eager_and_compiled_agree(f):
     agree(f, tensor(3, 4, wants=True), tensor(3, 4, wants=True))
     agree(f, tensor(3, 4, wants=True), tensor(3, 4))
+
+
+def test_generated_kernels_agree_too():
+    def norm(x, w):
+        return softmax(x / paddle.sqrt((x * x).mean(-1, keepdim=True) + 1e-5) * w)
+    agree(norm, tensor(5, 7, wants=True), tensor(7, wants=True), backend="CINN")
+    f = to_static(norm, backend="CINN")
+    f(tensor(5, 7, wants=True), tensor(7, wants=True))
+    for executor in (f.last.forward, f.last.backward):
+        assert any(op.name() == "cinn_runtime.jit_kernel" for op in executor.program.walk())
 
 
 def test_branches_are_computed_again_for_their_gradient():
