@@ -46,7 +46,7 @@ class DataConfig:
 class TrainConfig:
     """The optimization: AdamW with a linear warm-up and a cosine."""
 
-    steps: int = _value(300, "optimizer steps")
+    steps: int = _value(500, "optimizer steps")
     batch: int = _value(16, "sequences of a step, over all ranks and micro-batches")
     micro_batches: int = _value(1, "parts in which a rank computes its share of the batch, to save memory")
     lr: float = _value(3e-3, "peak learning rate")
