@@ -27,7 +27,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from minipd.framework.environment import missing, rank_environment
+from minipd.framework.environment import missing, of_the_user, rank_environment
 from minipd.framework.errors import InputError
 
 __all__ = ["launch_mpi"]
@@ -106,7 +106,8 @@ def environment(ranks: int, env: Mapping[str, str] | None = None, terminal: bool
     if sys.stdout.isatty() if terminal is None else terminal:
         size = shutil.get_terminal_size()
         variables |= {"TTY_COMPATIBLE": "1", "COLUMNS": str(size.columns), "LINES": str(size.lines)}
-    return {**os.environ, **missing(variables), "MINIPD_RANKS": str(ranks), **(env or {})}
+    own = of_the_user()
+    return {**own, **missing(variables, own), "MINIPD_RANKS": str(ranks), **(env or {})}
 
 
 class SignalRelay:

@@ -72,6 +72,22 @@ def missing(wanted: Mapping[str, str], environ: Mapping[str, str] = os.environ) 
     return {name: value for name, value in wanted.items() if name not in environ}
 
 
+#: Names the variables that `restart_prepared` has set, so that a launcher can tell them from the user's.
+PREPARED = "MINIPD_PREPARED"
+
+
+def of_the_user(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The environment without what `restart_prepared` has put there for this one process.
+
+    The shares of a single rank, passed on to four, would start eight threads on two cores.
+
+    >>> of_the_user({"OMP_NUM_THREADS": "2", "HOME": "here", "MINIPD_PREPARED": "OMP_NUM_THREADS"})
+    {'HOME': 'here'}
+    """
+    ours = {PREPARED, *environ.get(PREPARED, "").split(",")}
+    return {name: value for name, value in environ.items() if name not in ours}
+
+
 def restart_prepared(module: str, argv: list[str]) -> None:
     """Replace this process by `python -m module argv...` with the environment of a single rank.
 
@@ -82,4 +98,5 @@ def restart_prepared(module: str, argv: list[str]) -> None:
     if variables:
         sys.stdout.flush()
         sys.stderr.flush()
-        os.execve(sys.executable, [sys.executable, "-m", module, *argv], {**os.environ, **variables})
+        os.execve(sys.executable, [sys.executable, "-m", module, *argv],
+                  {**os.environ, **variables, PREPARED: ",".join(variables)})

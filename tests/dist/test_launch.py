@@ -244,3 +244,15 @@ def test_in_a_thread_signals_are_left_alone():
     thread.start()
     thread.join()
     assert seen == [signal.getsignal(signal.SIGINT)]
+
+
+def test_ranks_get_their_own_share_of_the_threads(monkeypatch):
+    """`minipd train` prepares its own process for one rank; its four ranks must not inherit that rank's threads."""
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")                     # the user's own
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "64")                       # set for one rank
+    monkeypatch.setenv("MINIPD_PREPARED", "NUMBA_NUM_THREADS")
+    variables = launch.environment(1000, terminal=False)
+    assert variables["NUMBA_NUM_THREADS"] == variables["OMP_NUM_THREADS"] == "1"
+    assert variables["OPENBLAS_NUM_THREADS"] == "3" and "MINIPD_PREPARED" not in variables
