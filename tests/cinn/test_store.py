@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -62,7 +63,14 @@ def test_the_source_is_there_to_read(folder):
 
 
 def test_another_source_is_another_kernel():
-    assert content_key("a") != content_key("b") and content_key("a") == content_key("a")
+    assert content_key(softmax(), "a") != content_key(softmax(), "b")
+    assert content_key(softmax(), "a") == content_key(softmax(), "a")
+
+
+def test_one_text_over_other_types_is_another_kernel():
+    """A copy reads alike for every dtype; its machine code does not."""
+    wide = replace(softmax(), params=tuple(replace(p, dtype=np.dtype("float64")) for p in softmax().params))
+    assert content_key(softmax(), "a") != content_key(wide, "a")
 
 
 DAMAGES = {

@@ -76,7 +76,7 @@ class Compiler:
 
         Raises: KernelError.
         """
-        key = content_key(source)
+        key = content_key(function, source)
         with self._lock:
             kernel = self._built.get((key, threaded, strided))
             if kernel is None:
@@ -91,8 +91,8 @@ class Compiler:
 
     def has(self, function: Function, source: str, threaded: bool) -> bool:
         """Whether `build` needs to compile nothing, as far as can be told without trying."""
-        name = self._file(function, content_key(source), threaded)
-        return (content_key(source), threaded, ()) in self._built or (self.store.folder / name).exists()
+        key = content_key(function, source)
+        return (key, threaded, ()) in self._built or (self.store.folder / self._file(function, key, threaded)).exists()
 
     def _file(self, function: Function, key: str, threaded: bool, strided: tuple[int, ...] = ()) -> str:
         version = "_".join(["threaded" if threaded else "serial", *map(str, strided)])
@@ -131,9 +131,11 @@ def loaded_numba() -> ModuleType:
     return numba_setup.numba
 
 
-def content_key(source: str) -> str:
-    """What a kernel depends on apart from the machine: its text, the functions that it calls, the flags."""
-    return hashlib.sha256(f"{source}\0{_helpers()}".encode()).hexdigest()[:20]
+def content_key(function: Function, source: str) -> str:
+    """What a kernel depends on apart from the machine: its text, the types of its arrays, which the text need not show
+    (a copy reads alike for all), the functions that it calls, the flags."""
+    types = " ".join(f"{p.dtype}[{p.ndim}]" for p in function.params)
+    return hashlib.sha256(f"{source}\0{types}\0{_helpers()}".encode()).hexdigest()[:20]
 
 
 @functools.cache

@@ -33,7 +33,7 @@ def prepare(functions: Sequence[Function], comm: Any = None, elements: Sequence[
             kernel = Kernel(function, compiler)
             threaded = kernel.threads(count) > 1
             if not compiler.has(function, kernel.source, threaded):
-                own[content_key(kernel.source), threaded] = function, count
+                own[content_key(function, kernel.source), threaded] = function, count
         wanted: dict[tuple[str, bool], list[int]] = {}
         for rank, keys in enumerate(comm.all_gather_object(sorted(own))):
             for key in keys:
