@@ -69,7 +69,13 @@ class Pass:
             context.set_grad_enabled(recording)
 
     def give(self, slot: Slot | None, g: Tensor | None, given: list) -> None:
-        """One more contribution to the gradient of `slot`, made from the gradients `given`."""
+        """One more contribution to the gradient of `slot`, made from the gradients `given`.
+
+        The contributions to one slot are added up in `pending`; a node goes on the heap once, with the first of them.
+        A sum is a new tensor: `g` may be another slot's gradient as well.  For that reason it is noted in `lent` if it
+        is one of `given`, passed on as it is.  Nothing is done for a slot that is None or leads nowhere, or if g is
+        None.
+        """
         if slot is None or g is None or self.within is not None and not self.leads(slot):
             return
         for x in given:

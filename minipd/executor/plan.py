@@ -48,6 +48,12 @@ def make_plan(intervals: Sequence[Interval]) -> Plan:
 
 
 def _place(intervals: Sequence[Interval], sizes: list[int], order: list[int]) -> tuple[list[int], int]:
+    """Place the buffers one after the other, in `order`; returns the offset of each (in the order of `intervals`), and
+    the bytes of the arena.
+
+    sizes: their sizes, rounded up to whole multiples of ALIGNMENT.  A buffer goes into the smallest gap that holds it
+    among the buffers placed before it that it lives together with, or behind the last of these.
+    """
     starts, ends, offsets, tops = (np.zeros(len(order), np.int64) for _ in range(4))     # of those that are placed
     found, total = [0] * len(order), 0
     for n, i in enumerate(order):

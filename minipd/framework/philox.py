@@ -149,14 +149,13 @@ def _float_dtype(function: str, dtype: Any) -> np.dtype:
 def _runs(shape: tuple[int, ...], window: Window | None) -> tuple[np.ndarray, int]:
     """The global indices of a window, as runs of consecutive ones: (start of each run, int64[n]; length of all).
 
-    Trailing dimensions that the window covers wholly belong to the run, so a whole array is one run.
+    shape: of the window.  window: (global shape, offsets), None for a whole array.  The index of an element is its
+    row-major number in the global array.  Element by element of the window, in row-major order, the runs one after the
+    other name the global index.  Trailing dimensions that the window covers wholly belong to the run, so that a whole
+    array is one run.
     """
     whole, offsets = window if window is not None else (shape, (0,) * len(shape))
-    if len(whole) != len(shape) or len(offsets) != len(shape):
-        raise ValueError(f"window: expected {len(shape)} dimensions as in shape {shape}, got {whole} from {offsets}")
-    for extent, total, offset in zip(shape, whole, offsets, strict=True):
-        if not 0 <= offset <= offset + extent <= total:
-            raise ValueError(f"window: expected a part of the global shape {whole}, got shape {shape} from {offsets}")
+    _check_window(shape, whole, offsets)
     axis, run, stride = len(shape) - 1, 1, 1
     while axis >= 0 and shape[axis] == whole[axis]:
         run *= shape[axis]
@@ -172,6 +171,14 @@ def _runs(shape: tuple[int, ...], window: Window | None) -> tuple[np.ndarray, in
         starts = starts.reshape(-1)
         stride *= whole[a]
     return starts, run
+
+
+def _check_window(shape: tuple[int, ...], whole: tuple[int, ...], offsets: tuple[int, ...]) -> None:
+    if len(whole) != len(shape) or len(offsets) != len(shape):
+        raise ValueError(f"window: expected {len(shape)} dimensions as in shape {shape}, got {whole} from {offsets}")
+    for extent, total, offset in zip(shape, whole, offsets, strict=True):
+        if not 0 <= offset <= offset + extent <= total:
+            raise ValueError(f"window: expected a part of the global shape {whole}, got shape {shape} from {offsets}")
 
 
 # ---------------------------------------------------------------------------------------------- words

@@ -121,7 +121,13 @@ class Walk:
                 self.operation(op)
 
     def operation(self, op: Operation) -> None:
-        """Call the gradient rules of the inputs that want a gradient."""
+        """Call the gradient rules of the inputs that want a gradient, and give each of them its contribution.
+
+        Nothing is done if no gradient has come to a result.  The gradient of a result is the total of what has come to
+        it, None for a result that is not reached; unless the row takes raw gradients, it is pinned before it enters a
+        rule.  A row with several results (`multi`) takes the list of their gradients.  A rule with a `target` returns
+        the gradient of that input, one without returns one for each input; None is no contribution.
+        """
         row = op.row
         assert row is not None
         outputs = result_values(op)

@@ -141,6 +141,11 @@ class Trace:
                         f"{type(payload).__name__} {payload!r}")
 
     def _capture(self, payload: Any) -> Value:
+        """The input that stands for a payload from outside of the trace: one per payload, by identity.
+
+        The name of a new input is `captured_0`, `captured_1`, ...; `captures` binds it to the payload, and `holders` to
+        the tensor that came with the payload, if that tensor still holds it.
+        """
         found = self._captured.get(id(payload))
         if found is None:
             name = self._new_name("captured")

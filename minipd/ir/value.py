@@ -221,7 +221,10 @@ class OpOperand:
         return self._source
 
     def set_source(self, value: Value | None) -> None:
-        """Hold `value` from now on; None lets go, when the operation is erased."""
+        """Hold `value` from now on; None lets go, when the operation is erased.
+
+        The use lists of the old value and of the new one follow, so that the invariant above holds.
+        """
         if self._source is not None:
             self._source._uses.pop(self, None)
         self._source = value

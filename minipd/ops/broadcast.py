@@ -67,11 +67,11 @@ class ReduceAs:
         return Meta(target.shape, x.dtype)
 
     def kernel(xp, x, target):
-        return x.sum(axis=_axes_to_sum(x.shape, target.shape), keepdims=True, dtype=x.dtype).reshape(target.shape)
+        return x.sum(axis=axes_to_sum(x.shape, target.shape), keepdims=True, dtype=x.dtype).reshape(target.shape)
 
     def kernel_out(xp, out, x, target):
         keep = out.reshape((1,) * (x.ndim - out.ndim) + out.shape)
-        xp.sum(x, axis=_axes_to_sum(x.shape, target.shape), keepdims=True, dtype=x.dtype, out=keep)
+        xp.sum(x, axis=axes_to_sum(x.shape, target.shape), keepdims=True, dtype=x.dtype, out=keep)
 
     def vjp_x(g, x: Meta):
         return expand_as(g, x)
@@ -88,7 +88,15 @@ class ShapeOnly:
         return xp.broadcast_to(xp.zeros((), dtype), shape)
 
 
-def _axes_to_sum(shape: tuple, target: tuple) -> tuple[int, ...]:
+def axes_to_sum(shape: tuple, target: tuple) -> tuple[int, ...]:
+    """The axes of `shape` along which an operand of shape `target` was repeated, when it was stretched to `shape`: the
+    new leading ones, and those where it has size 1 and `shape` has not.  What is summed over them fits the operand.
+
+    shape: what the operand was broadcast to.  target: the operand's own shape; it has at most as many dimensions.
+
+    >>> axes_to_sum((4, 2, 3), (2, 1))
+    (0, 2)
+    """
     lead = len(shape) - len(target)
     return tuple(range(lead)) + tuple(
         lead + i for i, d in enumerate(target) if same(d, 1) and not same(shape[lead + i], 1))
