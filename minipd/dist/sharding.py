@@ -31,6 +31,17 @@ def chunk(n: Any, ways: int, index: int) -> tuple[Any, Any]:
     if type(n) is DimExpr:
         size = n if ways == 1 else exact_div(n, ways, f"dimension {n} split {ways} ways")
         return size, size * index
+    return ceil_chunk(n, ways, index)
+
+
+def ceil_chunk(n: int, ways: int, index: int) -> tuple[int, int]:
+    """`chunk` of a number: ceil(n / ways) elements for every rank until they run out.
+
+    The last chunks may be short or empty; an empty one stands at n, the end.
+
+    >>> [ceil_chunk(7, 3, i) for i in range(3)]
+    [(3, 0), (3, 3), (1, 6)]
+    """
     step = -(-n // ways)
     offset = min(step * index, n)
     return min(step, n - offset), offset

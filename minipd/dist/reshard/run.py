@@ -27,7 +27,7 @@ def run_plan(x: Any, placements: tuple[Placement, ...], run: Callable, rank: int
     for step in plan(x.placements, placements, x.mesh, len(x.shape)):
         after = now.copy()
         after[step.axis] = step.dst
-        local = _run_step(_Step(x, step.axis, tuple(now), tuple(after), run, rank), local)
+        local = run_step(_Step(x, step.axis, tuple(now), tuple(after), run, rank), local)
         now = after
     return local
 
@@ -49,12 +49,16 @@ class _Step:
         return self.run(ROWS[name], [local], attrs)
 
 
-def _run_step(s: _Step, local: Any) -> Any:
+def run_step(s: _Step, local: Any) -> Any:
+    """What the rank holds after one step, made of `local`, what it held before.
+
+    At most one collective runs, the one that `Step.action` names (the table is in plan.py); on an axis of one rank none.
+    """
     src, dst = s.src, s.dst
     if len(s.group) == 1:
         return local                                    # on an axis of one rank all placements say the same
     if isinstance(src, Partial):
-        return _resolve(s, local, src, dst)
+        return resolve(s, local, src, dst)
     if isinstance(src, Shard) and isinstance(dst, Replicate):
         # everybody's chunks make the whole: without it each rank would compute with its own part only
         return s.call("all_gather", local, group=s.group, axis=src.dim, sizes=s.sizes(s.before, src.dim))
@@ -72,7 +76,7 @@ def _run_step(s: _Step, local: Any) -> Any:
     raise NotImplementedError(f"reshard of {s.x!r}: no step from {src!r} to {dst!r}")
 
 
-def _resolve(s: _Step, local: Any, src: Partial, dst: Placement) -> Any:
+def resolve(s: _Step, local: Any, src: Partial, dst: Placement) -> Any:
     """A Partial becomes whole (all_reduce), or each rank's chunk of the whole (reduce_scatter, half the traffic)."""
     op = REDUCTION.get(src.op, src.op)
     if isinstance(dst, Shard):
