@@ -150,7 +150,8 @@ def _call(function: Callable, names: dict[str, Any]) -> Any:
 def _place(source: Source, match: Match) -> Operation | None:
     """The operation before which the result goes; None if there is no place for it.
 
-    It must stand behind everything that defines an input, and before everything that uses an output.
+    It must stand behind everything that defines an input, and not behind an operation outside of the match that uses
+    an output, directly or in a region.  `block.number()` numbers the operations of a block: `op.order`.
     """
     block = next(iter(match.nodes.values())).parent
     assert block is not None

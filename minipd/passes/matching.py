@@ -78,6 +78,15 @@ class Match:
         """Let a name stand for a value; False if it stands for another one."""
         return self.values.setdefault(pattern, value) is value
 
+    def take(self, node: Node, op: Operation) -> None:
+        """Let a node stand for an operation, which is matched now, and with it the bundle of its variadic operands."""
+        self.nodes[node] = op
+        self.ops[op] = None
+        if node.row.variadic:
+            bundle = op.operand_source(len(node.row.inputs) - 1).get_defining_op()
+            assert bundle is not None, "tensor_operands has looked through it"
+            self.ops[bundle] = None
+
     def attr(self, name: str, value: Any) -> bool:
         """The same for an attribute."""
         return name in self.attrs and equal(self.attrs[name], value) or self.attrs.setdefault(name, value) is value
@@ -180,7 +189,12 @@ class Source:
         return [op for op in value.all_used_ops() if op.name() == node.name and op not in match.ops]
 
     def _bind(self, node: Node, op: Operation, match: Match) -> Iterator[Match]:
-        """`match` with `node` standing for `op`, in each order of operands that fits."""
+        """Copies of `match` in which `node` stands for `op`: one for each order of the operands that fits.
+
+        `op` must have the node's name, stand in a block, and have as many operands.  Each operand must meet the node's
+        (`_meets`), each attribute agree with the node's (`_agrees`), and each result be the value of the node's Output
+        of that index.  Operands of commutative operators may be reversed.  `match` itself stays as it is.
+        """
         if op.name() != node.name or op.parent is None:
             return
         try:
@@ -197,17 +211,13 @@ class Source:
             if all(_meets(found, p, v) for p, v in zip(node.operands, order, strict=True)) and all(
                     _agrees(found, p, attrs.get(n)) for n, p in node.attrs.items()) and all(
                     found.value(Output(node, i), v) for i, v in enumerate(result_values(op))):
-                found.nodes[node] = op
-                found.ops[op] = None
-                if node.row.variadic:
-                    bundle = op.operand_source(len(node.row.inputs) - 1).get_defining_op()
-                    assert bundle is not None, "tensor_operands has looked through it"
-                    found.ops[bundle] = None
+                found.take(node, op)
                 yield found
 
     # -------------------------------------------------------------------------------------------------- conditions
     def _is_closed(self, match: Match) -> bool:
-        """Whether everything is in one block, and nobody outside uses what lies between inputs and outputs."""
+        """Whether all matched operations stand in one block, and those of their results that are no outputs of the
+        pattern are used by matched operations only."""
         outputs = {match.values[o] for o in self.outputs}
         block = next(iter(match.ops)).parent
         return all(op.parent is block and all(r in outputs or all(u.owner() in match.ops for u in r.uses)

@@ -72,14 +72,22 @@ def _merged(op: Operation, tables: list[Table]) -> bool:
 
 
 def _repeatable(op: Operation) -> bool:
-    """Whether running an operation once or twice makes no difference."""
+    """Whether running an operation once or twice makes no difference.
+
+    Only calls of rows and bundles are asked about; of these, those that are pure, draw no random numbers, do not
+    communicate, and read no state.
+    """
     traits = op.info.traits
     return (op.row is not None or op.name() in BUNDLES) and is_pure(op) and not traits & {
         Trait.RANDOM, Trait.COMM, IrTrait.READS_STATE}
 
 
 def _key(op: Operation) -> Any:
-    """Equal for operations that compute the same."""
+    """Equal for operations that compute the same, and for no others; can be the key of a dict.
+
+    They have one name, the same operands (tensors in any order if the operator commutes; what stands for attributes in
+    its place), equal attributes but for FACTS, and results of the same types.
+    """
     operands = [id(v) for v in op.operands_source()]
     if op.has_trait(Trait.COMMUTATIVE) and op.row is not None:
         n = number_of_tensors(op, op.row)

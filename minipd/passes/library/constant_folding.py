@@ -61,7 +61,7 @@ class ConstantFolding:
         if arrays is None:
             return False
         build = Builder(op.parent, op)      # type: ignore[arg-type]
-        made = [_constant(a) for a in arrays]
+        made = [constant_holding(a) for a in arrays]
         if any(m is None for m in made):
             return False
         sources = [v.get_defining_op() for v in op.operands_source()]
@@ -120,8 +120,16 @@ def _array(op: Operation) -> np.ndarray:
     return Kernels().run(row, [], op_attrs(op))
 
 
-def _constant(array: np.ndarray) -> tuple[str, dict[str, Any]] | None:
-    """Name and attributes of the constant that holds exactly `array`; None if there is none."""
+def constant_holding(array: np.ndarray) -> tuple[str, dict[str, Any]] | None:
+    """Name and attributes of the constant that holds exactly `array`; None if there is none.
+
+    Exactly: shape, dtype and every bit, so that 0.0 is not -0.0, and a NaN is itself.  There are
+
+        "full"              {"shape": ..., "value": a Python number, "dtype": ...}, one number everywhere
+        "full_int_array"    {"value": a tuple of ints, "dtype": int64}, a list of at most MAX_LISTED numbers
+
+    `Kernels().run(ROWS[name], [], attrs)` makes the array of a constant.
+    """
     attempts: list[tuple[str, dict[str, Any]]] = []
     if array.size:
         attempts.append(("full", {"shape": array.shape, "value": array.reshape(-1)[0].item(), "dtype": array.dtype}))
