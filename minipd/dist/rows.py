@@ -2,7 +2,8 @@
 
 `reshard` and `match` are the identity on the global value; only the dist interpreter does anything for them.  The
 collectives work on local values: the reshard steps and the partition put them there, below the tape, so they have no
-gradient rule (a gradient sees global values only).
+gradient rule (a gradient sees global values only).  `stage_sum` alone is called by hand, where meshes meet that a
+global value never spans: the stages of a pipeline.
 
 `group` is a tuple of global ranks, `index` this rank's position in it, `sizes` the extents of the members' chunks.
 """
@@ -50,6 +51,20 @@ class Match:
 
     def vjp_x(g):
         return g
+
+
+@op("stage_sum", Trait.COMM, dialect="dist_op")
+class StageSum:
+    """x, of which every place along an axis of `mesh` has its own, added up over them, in order.
+
+    The x of one place is a value of that place's sub-mesh, replicated there.  `mesh` is the whole mesh, axis a name.
+    """
+
+    def infer_meta(x, *, mesh, axis):
+        return Meta(x.shape, x.dtype)
+
+    def kernel(comm, x, *, mesh, axis):
+        return comm.all_reduce(x, mesh.group(comm.rank, mesh.axis(axis)), "sum")
 
 
 def _with(shape: tuple, axis: int, size: Any) -> tuple:

@@ -22,17 +22,23 @@ __all__ = ["ClipGradByGlobalNorm", "ClipGradByNorm", "ClipGradByValue"]
 Pairs = list[tuple[Tensor, Tensor]]
 
 
-def global_norm(grads: Sequence[Tensor]) -> Tensor:
-    """The 2-norm of all gradients as one vector, 0-D; float64 if one of them is, else float32.
+def sum_of_squares(grads: Sequence[Tensor]) -> Tensor:
+    """Of the elements of all gradients, 0-D; float64 if one of them is, else float32.
 
-    The sums of squares meet in one `add_n`, so sums that are partial over different mesh axes are reduced together.
+    The sums meet in one `add_n`, so those that are partial over different mesh axes are reduced together.
+    """
+    wide = dtypes.float64 if any(g.payload.dtype == dtypes.float64.np for g in grads) else dtypes.float32
+    return add_n([sum(square(cast(g, wide))) for g in grads])
+
+
+def global_norm(grads: Sequence[Tensor]) -> Tensor:
+    """The 2-norm of all gradients as one vector, 0-D.
 
     >>> from minipd.ops.creation import to_tensor
     >>> global_norm([to_tensor([3.0]), to_tensor([[4.0]])]).item()
     5.0
     """
-    wide = dtypes.float64 if any(g.payload.dtype == dtypes.float64.np for g in grads) else dtypes.float32
-    return sqrt(add_n([sum(square(cast(g, wide))) for g in grads]))
+    return sqrt(sum_of_squares(grads))
 
 
 class _Clip:
@@ -68,8 +74,12 @@ class ClipGradByGlobalNorm(_Clip):
     def __init__(self, clip_norm: float, group_name: str = "default_group", auto_skip_clip: bool = False):
         self.clip_norm = float(clip_norm)
 
+    def norm(self, grads: list[Tensor]) -> Tensor:
+        """The norm to clip by, 0-D."""
+        return global_norm(grads)
+
     def clip(self, grads: list[Tensor]) -> list[Tensor]:
-        return self._to_norm(grads, global_norm(grads))
+        return self._to_norm(grads, self.norm(grads))
 
     def _to_norm(self, grads: list[Tensor], norm: Tensor) -> list[Tensor]:
         factor = self.clip_norm / maximum(norm, self.clip_norm)
@@ -81,7 +91,7 @@ class ClipGradByGlobalNorm(_Clip):
         if not chosen:
             return list(params_grads), None
         grads = [params_grads[i][1] for i in chosen]
-        norm = global_norm(grads)
+        norm = self.norm(grads)
         out = list(params_grads)
         for i, g in zip(chosen, self._to_norm(grads, norm), strict=True):
             out[i] = (params_grads[i][0], g)

@@ -1,6 +1,7 @@
 """Rules of `reshard` and `match`, which are the identity on the global value: all they do is ask for placements.
 
-The interpreter brings the operand there and runs an identity, as for any other operator.
+The interpreter brings the operand there and runs an identity, as for any other operator.  `stage_sum` wants a whole
+value too.
 """
 
 from __future__ import annotations
@@ -29,3 +30,10 @@ def match(call: Call) -> Inferred:
     like = call.placements[1]
     target = tuple(Replicate() if isinstance(p, Partial) else p for p in like)
     return Inferred((target, like), (target,))
+
+
+@spmd_placed("stage_sum")
+def stage_sum(call: Call) -> Inferred:
+    """Every rank of a stage adds the whole value to those of the other stages, so all ranks get the same sum."""
+    whole = (Replicate(),) * call.mesh.ndim
+    return Inferred((whole,), (whole,))

@@ -1,0 +1,29 @@
+"""Clipping by the global norm where each stage of a pipeline has the gradients of its own parameters only."""
+
+from __future__ import annotations
+
+from minipd.dist.mesh import ProcessMesh
+from minipd.dist.rows import StageSum
+from minipd.framework.tensor import Tensor
+from minipd.nn.clip import ClipGradByGlobalNorm, sum_of_squares
+from minipd.ops.elementary import sqrt
+
+__all__ = ["ClipGradByStagesNorm"]
+
+
+class ClipGradByStagesNorm(ClipGradByGlobalNorm):
+    """`ClipGradByGlobalNorm` with the norm of the gradients of all stages: every parameter is on one stage, so the
+    stages' sums of squares add up to that of the whole model, which is taken root of on each of them.
+
+    Without the sum each stage would clip by a norm of its own, and the update would no longer be along the gradient.
+    With it all stages see the same norm: a NaN on one of them makes all of them skip the step.
+
+    mesh: the whole mesh.  axis: the name of the axis along which the stages are.
+    """
+
+    def __init__(self, clip_norm: float, mesh: ProcessMesh, axis: str = "pp"):
+        super().__init__(clip_norm)
+        self.mesh, self.axis = mesh, axis
+
+    def norm(self, grads: list[Tensor]) -> Tensor:
+        return sqrt(StageSum(sum_of_squares(grads), mesh=self.mesh, axis=self.axis))

@@ -1,0 +1,51 @@
+"""Clipping over the stages of a pipeline (hard case E8)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from minipd.dist.api import shard_tensor
+from minipd.dist.placements import Replicate, Shard
+from minipd.dist.simulate import simulate
+from minipd.framework.rank import current
+from minipd.framework.tensor import Parameter, Tensor
+from minipd.optimizer import SGD
+from minipd.parallel.pipeline.clip import ClipGradByStagesNorm
+
+
+def stages_of(mesh):
+    """The sub-mesh of this rank's stage, and which stage it is."""
+    stage = mesh.get_rank_by_dim_and_process_id("pp", current().rank)
+    return mesh.get_mesh_with_dim("pp", stage), stage
+
+
+def clipped(mesh):
+    """Stage 0 has a replicated gradient [3] and one sharded over tp, [4, 0]; stage 1 has [12], sharded: norm 13."""
+    own, stage = stages_of(mesh)
+    grads = [([3.0], Replicate()), ([4.0, 0.0], Shard(0))] if stage == 0 else [([12.0, 0.0], Shard(0))]
+    pairs = [(None, shard_tensor(g, own, [p])) for g, p in grads]
+    found, finite = ClipGradByStagesNorm(6.5, mesh).checked(pairs)
+    return [g.numpy().tolist() for _, g in found], bool(finite)
+
+
+@pytest.mark.parametrize("mesh", ["pp=2,tp=2", "tp=2,pp=2"])
+def test_the_norm_counts_every_parameter_once(mesh):
+    """3-4-12 has norm 13; with the replicated 3 counted per rank of tp it would be 13.3, per stage 5 and 12."""
+    log = []
+    found = simulate(mesh, clipped, np.dtype("float64"), log)
+    by_stage = [found[0], found[2 if mesh.startswith("pp") else 1]]
+    assert by_stage == [([[1.5], [2.0, 0.0]], True), ([[6.0, 0.0]], True)]
+    assert len([line for line in log if "all_reduce" in line]) == 4     # of tp on each stage, of pp twice
+
+
+def test_a_gradient_that_is_not_finite_on_one_stage_skips_the_step_on_all():
+    def run(mesh):
+        own, stage = stages_of(mesh)
+        p = Parameter(np.array([1.0]))
+        shard_tensor(p, own, [Replicate()])
+        p.grad = shard_tensor(Tensor(np.array([np.nan if stage else 3.0])), own, [Replicate()])
+        optimizer = SGD(0.5, parameters=[p], grad_clip=ClipGradByStagesNorm(1.0, mesh))
+        optimizer.step()
+        return p.numpy().tolist(), int(optimizer.scalars()[1])
+    assert simulate("pp=2", run, np.dtype("float64")) == [([1.0], 0)] * 2
