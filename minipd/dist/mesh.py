@@ -146,7 +146,11 @@ dim_names ['dp'])
         return self._coordinates[rank]
 
     def group(self, rank: int, axis: int) -> tuple[int, ...]:
-        """The ranks that differ from `rank` only along `axis`, in order: who talks when that axis communicates."""
+        """The ranks that differ from `rank` only along `axis`, in its order: who talks when that axis communicates.
+
+        >>> ProcessMesh([[3, 1], [0, 2]]).group(2, axis=0)
+        (1, 2)
+        """
         at = self.coordinate(rank)
         return tuple(self._grid[at[:axis] + (slice(None),) + at[axis + 1:]].tolist())
 

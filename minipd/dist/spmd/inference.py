@@ -146,7 +146,12 @@ class _Axes:
         return next((i for i, tier in enumerate(tiers) if letter in tier), len(tiers))
 
     def _passing(self, at: list[Placement]) -> tuple[tuple[int, ...], Placement]:
-        """The block of operands whose Partial goes through, and its kind; ((), Replicate()) if none does."""
+        """Which Partial goes through unreduced over one axis: (block of operands, kind), or ((), Replicate()) if none.
+
+        at: every operand's placement on the axis.  Only operands in `self.data` count; of the others just the shape is
+        read.  The Partial ones must all be of one kind, which the notation lets pass, and be exactly a block of
+        `linear`.  With `fill` they may be a part of a block, if the rest of it is replicated.
+        """
         n = self.notation
         kind_of = {i: p for i in self.data if isinstance(p := at[i], Partial)}
         partial, kinds = set(kind_of), set(kind_of.values())

@@ -16,7 +16,10 @@ __all__: list[str] = []
 
 @spmd("matmul")
 def matmul(x: Any, y: Any, *, transpose_x: bool = False, transpose_y: bool = False) -> Notation:
-    """A 1-D operand is a row (x) or a column (y) whose own dimension vanishes, and is not transposed."""
+    """x is [..., M, K], or [..., K, M] with transpose_x; y is [..., K, N], or [..., N, K] with transpose_y.
+
+    A 1-D operand is a row (x) or a column (y) whose own dimension vanishes, and is not transposed.
+    """
     (batch_x, batch_y), batch = broadcast(tuple(x.shape[:-2]), tuple(y.shape[:-2]))
     row = "k" if len(x.shape) == 1 else "km" if transpose_x else "mk"
     column = "k" if len(y.shape) == 1 else "nk" if transpose_y else "kn"
