@@ -54,25 +54,40 @@ def with_backward(program: Program, outputs: list[str], wrt: dict[str, Value]) -
     seeds = [trace.input(f"grad_{i}", Meta(v.shape, v.dtype)) for i, v in enumerate(losses)]
     grads = append_backward(whole, losses, [mapping.look_up(v) for v in wrt.values()], seeds, trace=trace)
     found = {name: g for name, g in zip(wrt, grads, strict=True) if g is not None}
-    stacked = any(op.name() == "cf.stack_create" for op in whole.global_block())
-    joint = _recomputing(program, whole, ahead, found) if stacked else _cut(whole, ahead, found)
-    for part in (joint.forward, joint.backward):
-        remove_dead_ops(part)
-    inputs = {op.attributes["name"].value for op in joint.backward.walk() if op.name() == "pd_op.data"}
-    joint.feeds = [name for name in joint.feeds if name in inputs]
+    joint = split_backward(whole, ahead, found)
     joint.wrt = list(found)
     return joint
 
 
-def _recomputing(program: Program, whole: Program, ahead: list[Operation], grads: dict[str, Value]) -> Joint:
+def split_backward(whole: Program, ahead: list[Operation], grads: dict[str, Value]) -> Joint:
+    """Split a program in which a backward part follows a forward part; `whole` is used up, it becomes one of the two.
+
+    ahead: the operations of the forward part; inputs of both parts are among them.  grads: values that become outputs
+    of the backward program, by name, beside those that it has.
+    """
+    stacked = any(op.name() == "cf.stack_create" for op in whole.global_block())
+    joint = _recomputing(whole, ahead, grads) if stacked else _cut(whole, ahead, grads)
+    for part in (joint.forward, joint.backward):
+        remove_dead_ops(part)
+    inputs = {op.attributes["name"].value for op in joint.backward.walk() if op.name() == "pd_op.data"}
+    joint.feeds = [name for name in joint.feeds if name in inputs]
+    return joint
+
+
+def _recomputing(whole: Program, ahead: list[Operation], grads: dict[str, Value]) -> Joint:
+    before = set(ahead)
+    forward, backward = whole.clone(), whole
+    for op, copy in reversed(list(zip(whole.global_block(), forward.global_block(), strict=True))):
+        if op not in before and op.name() != "cf.stack_create":     # onto which the forward part still pushes
+            copy.erase()
     feeds = [op.attributes["name"].value for op in ahead if op.name() == "pd_op.data"]
     for op in ahead:
         if op.name() in ("builtin.set_parameter", "builtin.shadow_output"):
             op.erase()
-    build = Builder(whole.global_block())
+    build = Builder(backward.global_block())
     for name, g in grads.items():
         build.output(name, g)
-    return Joint(program.clone(), whole, feeds=feeds, state=list(whole.parameters()))
+    return Joint(forward, backward, feeds=feeds, state=list(backward.parameters()))
 
 
 def _cut(whole: Program, ahead: list[Operation], grads: dict[str, Value]) -> Joint:
