@@ -275,13 +275,21 @@ def scale(x: Tensor, scale: Any = 1.0, bias: float = 0.0, bias_after_scale: bool
     >>> scale(to_tensor([1.0, 2.0]), 2.0, 1.0).tolist()
     [3.0, 5.0]
     """
+    return Scale(x, **scale_attrs(x, scale, bias, bias_after_scale, act))
+
+
+def scale_attrs(x: Tensor, scale: Any, bias: float, bias_after_scale: bool, act: str | None) -> dict[str, Any]:
+    """The attributes of `scale`, and of `scale_`, on x.
+
+    Raises: TypeError for an int tensor and a fraction, ValueError for an activation.
+    """
     if act is not None:
         raise ValueError(f"scale: act={act!r} is not supported; apply the activation to the result")
     scale = scale.item() if isinstance(scale, Tensor) else scale
     if x.payload.dtype not in dtypes.FLOATS and (scale != int(scale) or bias != int(bias)):
         raise TypeError(f"scale: expected whole numbers for a tensor of {x.dtype.name}, got scale={scale}, "
                         f"bias={bias}; cast the tensor first, x.astype('float32')")
-    return Scale(x, scale=scale, bias=bias, bias_after_scale=bias_after_scale)
+    return {"scale": scale, "bias": bias, "bias_after_scale": bias_after_scale}
 
 
 def neg(x: Tensor, name: str | None = None) -> Tensor:

@@ -145,8 +145,14 @@ def _inplace(row: Any) -> Any:
 
 for _row in (math.Add, math.Subtract, math.Multiply, math.Divide, elementary.Exp, elementary.Sqrt,
              elementary.Rsqrt, elementary.Tanh,
-             activation.Relu, activation.Sigmoid, math.Abs, math.Scale):
+             activation.Relu, activation.Sigmoid, math.Abs):
     setattr(Tensor, f"{_row.name}_", _inplace(_row))
+
+
+def scale_(self: Tensor, scale: Any = 1.0, bias: float = 0.0, bias_after_scale: bool = True, act: str | None = None,
+           name: str | None = None) -> Tensor:
+    """scale * x + bias (or scale * (x + bias)), in place.  Returns the tensor itself."""
+    return write(self, math.Scale, **math.scale_attrs(self, scale, bias, bias_after_scale, act))
 
 
 def clear_gradient(self: Tensor, set_to_zero: bool = False) -> None:
@@ -154,7 +160,7 @@ def clear_gradient(self: Tensor, set_to_zero: bool = False) -> None:
     self.grad = creation.zeros_like(self.grad) if set_to_zero and self.grad is not None else None
 
 
-for _method in (astype, zero_, fill_, set_value, clear_gradient):
+for _method in (astype, zero_, fill_, scale_, set_value, clear_gradient):
     setattr(Tensor, _method.__name__, _method)
 Tensor.cast = astype
 Tensor.clear_grad = clear_gradient

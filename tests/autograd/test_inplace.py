@@ -112,6 +112,14 @@ def test_written_many_times():
     assert x.grad.tolist() == [6.0, 6 * 2.0**5]
 
 
+def test_scale_takes_its_attributes_in_order():
+    x = paddle.to_tensor([1.0, 2.0])
+    assert x.scale_(10.0, 1.0) is x and x.tolist() == [11.0, 21.0]
+    assert x.scale_(paddle.to_tensor(2.0), 1.0, False).tolist() == [24.0, 44.0]
+    with pytest.raises(TypeError, match="scale: expected whole numbers for a tensor of int64, got scale=0.5"):
+        paddle.to_tensor([1, 2]).scale_(0.5)
+
+
 def test_augmented_assignment_is_not_in_place():
     """As in Paddle: `y += 1` makes a new tensor and binds the name to it."""
     x = leaf([2.0])
