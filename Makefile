@@ -10,8 +10,8 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 .PHONY: help setup train test test-all lint doctor lock clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' \
-		| while IFS=$$'\t' read -r target text; do printf '  make %-10s %s\n' "$$target" "$$text"; done
+	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## /\1\t/; s/%/N/' \
+		| while IFS=$$'\t' read -r target text; do printf '  make %-11s %s\n' "$$target" "$$text"; done
 
 setup: $(READY)  ## make the environment .venv/ (once; again when the lock changes)
 
@@ -28,6 +28,12 @@ test: setup  ## the test suite that every change must pass (ARGS go to pytest)
 
 test-all: setup  ## everything: also the long fuzzers, soaks and full parity
 	$(ONE_THREAD) $(BIN)/python -m pytest $(ARGS)
+
+exercise-%: setup  ## write the files of chapter N's exercises into workspace/; overwrites nothing
+	@$(BIN)/python -m tools.course exercise $* $(ARGS)
+
+check-%: setup  ## check your solutions of chapter N (all, or ARGS="name of one")
+	@$(BIN)/python -m tools.course check $* $(ARGS)
 
 lint: setup  ## style, types and the floors: ruff, mypy, import-linter
 	$(BIN)/ruff check

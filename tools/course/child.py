@@ -1,0 +1,154 @@
+"""Runs the checks of one exercise on one student's file.  `grade.py` starts it in a process of its own, which may hang,
+crash or be ended by the student's code; whatever happens is then the result of that one exercise.
+
+    python -m tools.course.child TARGET STUDENT_FILE CHECK_FILE FOLDER
+
+In FOLDER, `report` tells how far it came: one JSON object a line, the last line counts; and `stack` where it was when
+time ran out.  Nothing here may import minipd before the overlay is in place.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib
+import json
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools.course.checking import Mismatch
+from tools.course.errors import CourseError
+from tools.course.overlay import Overlay
+from tools.course.source import ROOT, Target
+
+#: More memory than this at once is a mistake (a list that grows for ever), and would slow down the whole machine.
+MEMORY = 8 << 30
+
+Result = dict[str, Any]
+
+
+def main(target_text: str, student: Path, check: Path, folder: Path) -> None:
+    _limit_memory()
+    with (folder / "report").open("w", encoding="utf-8") as file, (folder / "stack").open("w") as stack:
+        if hasattr(faulthandler, "register"):       # the parent asks for it when time runs out
+            faulthandler.register(signal.SIGUSR1, stack, all_threads=False)
+
+        def say(**fields: Any) -> None:
+            file.write(json.dumps(fields) + "\n")
+            file.flush()
+
+        say(state="loading")
+        result = _load(Target.parse(target_text, "target"), student)
+        if result is None:
+            recorder = Recorder(student, say)
+            # -s: what the student's code prints goes to the pipe, where grade.py bounds it.
+            pytest.main([str(check), "-x", "-s", f"--rootdir={ROOT}", "-c", str(ROOT / "pyproject.toml"),
+                         "-o", "addopts=--import-mode=importlib", "-p", "no:cacheprovider", "-p", "no:faulthandler",
+                         "-p", "no:terminal"], plugins=[recorder])
+            result = recorder.result()
+        say(**result)
+    sys.stdout.flush()
+    os._exit(0)         # not a normal end: a thread that the student's code has left running would keep it alive
+
+
+def _limit_memory() -> None:
+    try:
+        import resource
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    except (ImportError, ValueError, OSError):
+        pass            # no such limit on this system
+
+
+def _load(target: Target, student: Path) -> Result | None:
+    """Load minipd with the student's function; what went wrong, or None."""
+    try:
+        Overlay(target, student).install()
+        importlib.import_module("minipd")
+        importlib.import_module(target.module)
+        return None
+    except CourseError as error:
+        return failure(expected=error.expected, got=error.got, on="", why=error.do, at=error.where)
+    except SyntaxError as error:
+        at = f"line {error.lineno}: {(error.text or '').strip()}" if error.lineno else ""
+        return failure(expected="a file that Python can read", got=f"{type(error).__name__}: {error.msg}", on="", at=at)
+    except BaseException as error:          # SystemExit too: the other exercises are still to be graded
+        return explain(error, student, "loading the library with your file in it")
+
+
+class Recorder:
+    """A pytest plugin that keeps the first failure, and counts."""
+
+    def __init__(self, student: Path, say: Any):
+        self.student, self.say = student, say
+        self.collected = self.passed = 0
+        self.failure: Result | None = None
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.collected = len(session.items)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.failure = failure(expected="checks that load", got=str(report.longrepr)[-2000:], on="")
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.say(state="running", check=_short(nodeid))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo) -> Any:
+        report = yield
+        if call.excinfo is not None and self.failure is None:
+            self.failure = explain(call.excinfo.value, self.student, _short(item.nodeid))
+        elif report.when == "call" and report.passed:
+            self.passed += 1
+        return report
+
+    def result(self) -> Result:
+        if self.failure is not None:
+            return self.failure
+        if self.collected and self.passed == self.collected:
+            return {"state": "passed", "checks": self.passed}
+        return failure(expected=f"{self.collected} checks to pass", got=f"{self.passed} that did", on="")
+
+
+def failure(expected: str, got: str, on: str, check: str = "", at: str = "", why: str = "", where: str = "") -> Result:
+    """What a student is told.
+
+    on: the input.  where: the place in the value.  check: the test.  at: the student's own line.
+    """
+    return {"state": "failed", "expected": expected, "got": got, "on": on, "check": check, "at": at, "why": why,
+            "where": where}
+
+
+def explain(error: BaseException, student: Path, check: str) -> Result:
+    """An exception, as what a student is told."""
+    while isinstance(error, BaseExceptionGroup):         # several failures of one property test: the first will do
+        error = error.exceptions[0]
+    cause = error.__cause__ if isinstance(error, Mismatch) and error.__cause__ is not None else error
+    if isinstance(cause, NotImplementedError) and str(cause).startswith("exercise "):
+        return {"state": "unwritten", "check": check}
+    at = _line_of(cause, student)
+    if isinstance(error, Mismatch):
+        return failure(error.expected, error.got, error.on, check, at, where=error.where)
+    notes = "\n".join(getattr(error, "__notes__", ()))
+    got = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return failure("the check to hold" if isinstance(error, AssertionError) else "no error", got, notes, check, at)
+
+
+def _line_of(error: BaseException, student: Path) -> str:
+    """The last line of the student's file that the error went through."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(student)]
+    return f"line {frames[-1].lineno}: {frames[-1].line}" if frames else ""
+
+
+def _short(nodeid: str) -> str:
+    """`test_unbroadcast.py::test_a_row` as `test_a_row`."""
+    return nodeid.rpartition("::")[2]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4]))
