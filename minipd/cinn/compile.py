@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,14 +18,16 @@ from minipd.cinn.dialect import JIT_KERNEL
 from minipd.cinn.frontend import build_groups, inline
 from minipd.cinn.ir.ast import Function
 from minipd.cinn.ir.printer import text
-from minipd.cinn.kernels import KERNELS
+from minipd.cinn.kernels import KERNELS, kernel_of
 from minipd.cinn.lower import CannotLower, lower
-from minipd.cinn.runtime.compiler import KernelError
+from minipd.cinn.runtime.compiler import process_compiler
+from minipd.cinn.runtime.kernel import Kernel, Version
 from minipd.cinn.runtime.prepare import prepare as build_kernels
 from minipd.cinn.schedule import ScheduleError, schedule
 from minipd.cinn.sizes import free_rows
 from minipd.decomposition import DecomposePass
-from minipd.framework.dim import is_symbolic, prod, same
+from minipd.executor import calls_ahead
+from minipd.framework.dim import is_symbolic, same
 from minipd.ir.dce import remove_dead_ops
 from minipd.ir.operation import Operation
 from minipd.ir.program import Program
@@ -72,28 +75,46 @@ def build_cinn_pass(program: Program, comm: Any = None) -> int:
     """
     prepare(program)
     groups = build_groups(program)
-    failed: list[tuple[Operation, str]] = []
-    lowered: dict[str, list[tuple[Operation, Function]]] = {}       # groups of one key call one kernel
+    failed: list[tuple[str, str]] = []          # the operators of a group, and what is wrong
+    lowered: list[Operation] = []
     for group in groups:
         try:
-            function = function_of(group)
-            lowered.setdefault(key_of(function), []).append((group, function))
+            group.set_str_attr("kernel", kernel_for(function_of(group)))
+            lowered.append(group)
         except (CannotLower, ScheduleError) as problem:
-            failed.append((group, str(problem)))
-    functions = [found[0][1] for found in lowered.values()]
-    sizes = [max(_elements(group) for group, _ in found) for found in lowered.values()]
-    for key, kernel in zip(lowered, build_kernels(functions, comm, sizes), strict=True):
-        if isinstance(kernel, KernelError):
-            failed += [(group, str(kernel)) for group, _ in lowered[key]]
-            continue
-        KERNELS[key] = kernel
-        for group, _ in lowered[key]:
-            _replace(group, key)
+            failed.append(_give_up(group, problem))
+    versions = versions_of(program, lowered)
+    unique = list(dict.fromkeys(versions.values()))
+    errors = dict(zip(unique, build_kernels(unique, comm), strict=True))
+    for group, version in versions.items():
+        error = errors[version]
+        if error is None:
+            _replace(group)
+        else:
+            failed.append(_give_up(group, error))
     if failed:
         _warn(failed, len(groups))
-        for group, _ in failed:
-            inline(group)
     return len(groups) - len(failed)
+
+
+def kernel_for(function: Function) -> str:
+    """The name of the function's kernel, not built yet.  Equal groups, those of a model's layers, share one."""
+    name = key_of(function)
+    if name not in KERNELS:
+        KERNELS[name] = Kernel(function, process_compiler())
+    return name
+
+
+def versions_of(program: Program, groups: Sequence[Operation]) -> dict[Operation, Version]:
+    """The machine code that each group will want, as far as the program tells now.
+
+    For a program of known sizes that is told by how its values will lie in memory.  For others, code without threads
+    for arrays of their own is a start; what else they want is built when they run.
+    """
+    if any(is_symbolic(v.shape) for op in groups for v in (*op.operands_source(), *op.results())):
+        return {op: Version(kernel_of(op)) for op in groups}
+    ahead = {call.op: kernel_of(call.op).wanted(operands, outs) for call, operands, outs in calls_ahead(program)}
+    return {op: ahead[op] or Version(kernel_of(op)) for op in groups}
 
 
 def function_of(group: Operation) -> Function:
@@ -125,14 +146,9 @@ def _digest(content: str) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:8]
 
 
-def _elements(group: Operation) -> int:
-    """The size of the largest array that the group's kernel gets; 0 if that is not known now."""
-    sizes = [prod(v.shape) for v in (*group.operands_source(), *group.results())]
-    return max((int(n) for n in sizes if not is_symbolic(n)), default=0)
-
-
-def _replace(group: Operation, kernel: str) -> None:
-    attributes = {"kernel": kernel, "stop_gradient": group.attributes.get("stop_gradient")}
+def _replace(group: Operation) -> None:
+    """Put the call of its kernel in a group's place."""
+    attributes = {name: group.attributes.get(name) for name in ("kernel", "stop_gradient")}
     new = Operation(JIT_KERNEL, group.operands_source(), attributes, [r.type() for r in group.results()])
     assert group.parent is not None
     group.parent.insert_before(group, new)
@@ -140,9 +156,15 @@ def _replace(group: Operation, kernel: str) -> None:
     group.erase()
 
 
-def _warn(failed: list[tuple[Operation, str]], number: int) -> None:
-    """One warning for all of them: where no kernel at all can be built, one is enough to read."""
-    group, problem = failed[0]
+def _give_up(group: Operation, problem: Exception) -> tuple[str, str]:
+    """Make library kernels of a group; returns its operators and the problem, for the warning."""
     operators = ", ".join(op.row.name for op in group.regions[0].front() if op.row is not None and op.num_operands())
+    inline(group)
+    return operators, str(problem)
+
+
+def _warn(failed: Sequence[tuple[str, str]], number: int) -> None:
+    """One warning for all of them: where no kernel at all can be built, one is enough to read."""
+    operators, problem = failed[0]
     more = f" (and {len(failed) - 1} more of {number})" if len(failed) > 1 else ""
     warnings.warn(f"the group of {operators}{more} runs as library kernels, which is slower: {problem}", stacklevel=3)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minipd.cinn.dialect import JIT_KERNEL
-from minipd.cinn.overwriting import overwritable
+from minipd.cinn.dialect import FUSION, JIT_KERNEL
 from minipd.cinn.runtime.kernel import Kernel
 from minipd.executor import Call, register_maker
 from minipd.ir.operation import Operation, user_error
@@ -19,13 +18,13 @@ KERNELS: dict[str, Kernel] = {}
 
 
 def kernel_of(op: Operation) -> Kernel:
-    """The kernel that a `cinn_runtime.jit_kernel` calls.
+    """The kernel that a `cinn_runtime.jit_kernel` calls, or a `cinn_op.fusion` that is being compiled.
 
-    Raises: ValueError if this process has not built it (a program that was read from its text).
+    Raises: ValueError if this process has none (a program that was read from its text).
     """
-    kernel = KERNELS.get(op.attributes["kernel"].value)
+    name = op.attributes["kernel"].value if "kernel" in op.attributes else None
+    kernel = KERNELS.get(name or "")
     if kernel is None:
-        name = op.attributes["kernel"].value
         raise ValueError(user_error(op, f"expected a kernel that this process has built, got the name {name!r}; "
                                         "compile the program again (build_cinn_pass)"))
     return kernel
@@ -49,7 +48,7 @@ def make_call(op: Operation) -> Call:
         return kernel.bind(operands, outs)
     operands, results = op.operands_source(), op.results()
     allowed = {r: tuple(i for i in found if operands[i].type() == results[r].type())
-               for r, found in overwritable(kernel.function).items()}
+               for r, found in kernel.overwritable.items()}
     return Call(op, operands, results, kernel_out=kernel_out, bind=bind, multi=several,
                 overwrites={r: found for r, found in allowed.items() if found}, updates=_updates(op, allowed))
 
@@ -69,3 +68,4 @@ def _updates(op: Operation, allowed: dict[int, tuple[int, ...]]) -> dict[int, in
 
 
 register_maker(JIT_KERNEL, make_call)
+register_maker(FUSION, make_call)

@@ -7,14 +7,16 @@
     layout         how values lie in memory for given sizes: views, lifetimes, buffers that become one
     plan           where buffers lie in the arena
     binding        the functions that a run calls, their arrays bound
+    ahead          what calls will be given, known before a run
     control        what operations that are no calls do
     frame          the state of one run
     memory         what a run holds, measured
     kernel_dialect the program as text, each operation with its kernel
 """
 
+from minipd.executor.ahead import calls_ahead
 from minipd.executor.calls import Call, register_maker
 from minipd.executor.executor import Executor, Scope
 from minipd.executor.memory import Memory
 
-__all__ = ["Call", "Executor", "Memory", "Scope", "register_maker"]
+__all__ = ["Call", "Executor", "Memory", "Scope", "calls_ahead", "register_maker"]

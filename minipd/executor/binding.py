@@ -27,8 +27,10 @@ __all__: list[str] = []
 class Binding:
     """`layout`, with its arrays taken of `memory` (bytes, as many as its plan asks for).
 
-    program: the functions, in order.  frame: the state of the run that is going on.
+    frame: the state of the run that is going on.  program: the functions, in order, once they are linked.
     """
+
+    program: Steps
 
     def __init__(self, prepared: Preparation, layout: Layout, memory: np.ndarray, owned: dict[str, ref]):
         self.prepared, self.layout, self.memory = prepared, layout, memory
@@ -37,9 +39,13 @@ class Binding:
             self.frame.slots[self.slot(value)] = array
         for item in prepared.items:
             self._fill(item)
-        self.program = self.steps(prepared.top)
         self.passing = [self.slot(v) for v in prepared.dynamic]
-        layout.arrays.clear()               # the stand-ins have done their work
+
+    def link(self) -> Binding:
+        """Choose the functions; returns self."""
+        self.program = self.steps(self.prepared.top)
+        self.layout.arrays.clear()          # the stand-ins have done their work
+        return self
 
     def finish(self) -> None:
         """The run is over: let go of everything that is not the binding's own."""
@@ -79,6 +85,23 @@ class Binding:
     def _shape_alone(self, value: Value) -> np.ndarray:
         """What stands for an operand of which only the shape is read."""
         return np.broadcast_to(np.zeros((), to_np(value.dtype)), self.layout.shape(value))
+
+    def arrays(self, item: Item) -> tuple[list[Any], list[Any]]:
+        """What a call will be given, before it is linked: its operands, and the buffers for its results.
+
+        Arrays that a run will bring have stand-ins; they are contiguous where the run's will be, and overlap others
+        where the run's will.
+        """
+        call, layout, slots = item.call, self.layout, self.frame.slots
+        assert call is not None
+        operands = [layout.arrays[v] if v in self.prepared.dynamic else slots[self.slot(v)] for v in call.operands]
+        if call.inplace_state:
+            for i in call.updates.values():
+                operands[i] = np.empty_like(operands[i])
+            return operands, [operands[call.updates[i]] for i in range(len(call.results))]
+        outs = [np.empty(layout.shape(r), to_np(r.dtype)) if r in self.prepared.dynamic else slots[self.slot(r)]
+                for r in call.results]
+        return operands, outs
 
     # -------------------------------------------------------------------------------------------------- steps
     def steps(self, items: list[Item]) -> Steps:

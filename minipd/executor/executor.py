@@ -118,7 +118,7 @@ class Executor:
         if found is None:
             layout = Layout(self.prepared, sizes)
             memory = arena.take(layout.plan.size)
-            found = arena.bindings[key] = Binding(self.prepared, layout, memory, self._owned)
+            found = arena.bindings[key] = Binding(self.prepared, layout, memory, self._owned).link()
         return found
 
     def sizes(self, feed: Mapping[str, np.ndarray], known: Mapping[str, int] | None = None) -> dict[str, int]:

@@ -12,8 +12,8 @@ from minipd.cinn.dialect import JIT_KERNEL
 from minipd.cinn.frontend import bytes_moved
 from minipd.cinn.kernels import KERNELS, kernel_of
 from minipd.cinn.lower import CannotLower
-from minipd.cinn.runtime.compiler import KernelError
-from minipd.executor import Executor
+from minipd.cinn.runtime.compiler import KernelError, process_compiler
+from minipd.executor import Executor, calls_ahead
 from minipd.framework.row import ROWS
 from minipd.ir.parser import parse
 from minipd.ir.traced import trace
@@ -172,6 +172,7 @@ def test_an_optimizer_step_writes_over_its_state():
     assert build_cinn_pass(program) == 1
     scope = {name: array.copy() for name, array in state.items()}
     executor = Executor(program)
+    built = (process_compiler().statistics.compiled, process_compiler().statistics.loaded)
     executor.run(feed, scope)           # from now on the state is the executor's own
     for name in "pmv":
         np.testing.assert_allclose(scope[name], want[f"{name}'"], rtol=1e-12)
@@ -180,6 +181,29 @@ def test_an_optimizer_step_writes_over_its_state():
     for name in "pmv":
         np.testing.assert_allclose(scope[name], want[f"{name}'"], rtol=1e-12)
         assert scope[name] is held[name], "the step has made new memory for state"
+    assert built == (process_compiler().statistics.compiled, process_compiler().statistics.loaded), \
+        "the step has built a version that was not foreseen"
+
+
+def test_what_kernels_will_be_given_is_foreseen():
+    """Results that are written over operands, slices of columns, values that come from outside: all that a run builds
+    is built before it."""
+    def step(x, y, w):
+        a = (x + y).exp() * 2.0                         # over nothing, then
+        b = paddle.matmul(a, w)
+        c = (b * b).exp() + a[:, :300]                  # over b; and a slice of columns, read where it is
+        return paddle.matmul(F.softmax(c) * 0.5, w.transpose([1, 0]))
+    n = 300
+    program, feed = traced(step, *[R.normal(size=shape) / 20 for shape in ((n, 2 * n), (n, 2 * n), (2 * n, n))])
+    want = run(program, feed)
+    build_cinn_pass(program)
+    wanted = [(kernel_of(call.op), kernel_of(call.op).wanted(*given)) for call, *given in calls_ahead(program)]
+    assert any(v.strided for _, v in wanted) and any(v.kernel is not kernel for kernel, v in wanted)
+    statistics = process_compiler().statistics
+    built = statistics.compiled + statistics.loaded
+    for name, array in Executor(program).run(feed).items():
+        np.testing.assert_allclose(array, want[name], rtol=1e-9)
+    assert statistics.compiled + statistics.loaded == built
 
 
 # ----------------------------------------------------------------------------------------------------- falling back
@@ -210,8 +234,8 @@ def test_a_group_that_cannot_be_lowered_runs_as_library_kernels(monkeypatch):
 
 
 def test_kernels_that_cannot_be_built_warn_once(monkeypatch):
-    monkeypatch.setattr(compiling, "build_kernels", lambda functions, comm, sizes: [
-        KernelError(f"no kernel could be built for {f.name}: no compiler") for f in functions])
+    monkeypatch.setattr(compiling, "build_kernels", lambda versions, comm: [
+        KernelError(f"no kernel could be built for {v.kernel.function.name}: no compiler") for v in versions])
     check_fallback(r"\(and 1 more of 2\) runs as library kernels.*no compiler", 0)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from minipd.cinn.runtime.compiler import Compiler, content_key
-from minipd.cinn.runtime.kernel import Kernel, compile_function
+from minipd.cinn.runtime.kernel import Kernel, Version, compile_function
 from minipd.cinn.runtime.prepare import prepare
 from minipd.dist.comm.sim import World
 from tests.cinn.loops import rms_norm, softmax
@@ -23,6 +23,10 @@ def softmax_of(compiler):
     y = np.empty_like(X)
     compile_function(softmax(), compiler=compiler)([X], [y])
     return y
+
+
+def versions(compiler, *functions):
+    return [Version(Kernel(function, compiler)) for function in functions]
 
 
 @pytest.fixture(scope="module")
@@ -188,19 +192,18 @@ def test_ranks_share_the_compiling(tmp_path):
     """Two functions on both ranks: each compiles one, and loads the other."""
     def run(comm):
         compiler = Compiler(tmp_path)
-        kernels = prepare([softmax(), rms_norm()], comm, compiler=compiler)
-        assert [k.function.name for k in kernels] == ["softmax", "rms_norm"]
+        assert prepare(versions(compiler, softmax(), rms_norm()), comm) == [None, None]
         return compiler.statistics.compiled, compiler.statistics.loaded, comm.counts.total()
     assert World(2).run(run) == [(1, 1, 2), (1, 1, 2)]
     compiler = Compiler(tmp_path)
-    prepare([softmax(), rms_norm()], compiler=compiler)
+    prepare(versions(compiler, softmax(), rms_norm()))
     assert compiler.statistics.compiled == 0
 
 
 def test_ranks_may_have_different_functions(tmp_path):
     def run(comm):
         compiler = Compiler(tmp_path)
-        prepare([softmax()] if comm.rank else [], comm, compiler=compiler)
+        prepare(versions(compiler, *[softmax()][:comm.rank]), comm)
         return compiler.statistics.compiled
     assert World(2).run(run) == [0, 1]
 
@@ -211,6 +214,6 @@ def test_what_cannot_be_built_is_an_error_in_the_list(tmp_path, monkeypatch):
     def broken(*args):
         raise RuntimeError("out of registers")
     monkeypatch.setattr("minipd.cinn.runtime.compiler.module_of", broken)
-    (error,) = prepare([softmax()], compiler=Compiler(tmp_path))
+    (error,) = prepare(versions(Compiler(tmp_path), softmax()))
     assert isinstance(error, KernelError)
     assert str(error) == "no kernel could be built for softmax (softmax): RuntimeError: out of registers"

@@ -89,10 +89,11 @@ class Compiler:
                 self.statistics.seconds += time.perf_counter() - start
             return kernel
 
-    def has(self, function: Function, source: str, threaded: bool) -> bool:
+    def has(self, function: Function, source: str, threaded: bool, strided: tuple[int, ...] = ()) -> bool:
         """Whether `build` needs to compile nothing, as far as can be told without trying."""
         key = content_key(function, source)
-        return (key, threaded, ()) in self._built or (self.store.folder / self._file(function, key, threaded)).exists()
+        return (key, threaded, strided) in self._built or (
+            self.store.folder / self._file(function, key, threaded, strided)).exists()
 
     def _file(self, function: Function, key: str, threaded: bool, strided: tuple[int, ...] = ()) -> str:
         version = "_".join(["threaded" if threaded else "serial", *map(str, strided)])

@@ -13,19 +13,23 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minipd.cinn.codegen.numba_source import numba_source
 from minipd.cinn.ir.ast import STORAGE_ONLY, Function, Param, viewed
+from minipd.cinn.overwriting import overwritable
 from minipd.cinn.runtime.aliases import in_place
 from minipd.cinn.runtime.compiler import Compiler, loaded_numba, process_compiler
 
-__all__ = ["Kernel", "compile_function"]
+__all__ = ["Kernel", "Version", "compile_function"]
 
 #: Elements of the largest array from which threads pay.
 THREADS_FROM = 1 << 16
+
+#: ways to pass an array
+AS_IT_IS, STRIDED, COPIED = "as it is", "strided", "copied"
 
 
 def compile_function(function: Function, elements: int = 0, compiler: Compiler | None = None) -> Kernel:
@@ -39,8 +43,20 @@ def compile_function(function: Function, elements: int = 0, compiler: Compiler |
     Raises: KernelError, if it cannot be built.
     """
     kernel = Kernel(function, compiler or process_compiler())
-    kernel.version(elements)
+    kernel.version(kernel.threads(elements) > 1)
     return kernel
+
+
+class Version(NamedTuple):
+    """Machine code of a kernel: with threads or without, and for which parameters with any strides."""
+
+    kernel: Kernel
+    threaded: bool = False
+    strided: tuple[int, ...] = ()
+
+    def build(self) -> Callable[..., None]:
+        """Compile it, or load it from disk.  Raises: KernelError."""
+        return self.kernel.version(self.threaded, self.strided)
 
 
 class Kernel:
@@ -54,12 +70,17 @@ class Kernel:
     def __init__(self, function: Function, compiler: Compiler) -> None:
         self.function = function
         self.source = numba_source(function)
-        self._compiler = compiler
+        self.compiler = compiler
         self._versions: dict[tuple[bool, tuple[int, ...]], Callable[..., None]] = {}
         self._in_place: dict[tuple[tuple[int, int], ...], Kernel] = {}
 
     def __repr__(self) -> str:
         return f"Kernel({self.function.name}: {', '.join(self.function.comment)})"
+
+    @functools.cached_property
+    def overwritable(self) -> dict[int, tuple[int, ...]]:
+        """Number of a result -> the numbers of the inputs that it may be written over."""
+        return overwritable(self.function)
 
     def __call__(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
         """Compute: `outputs` are written in full.  One array per parameter, inputs first."""
@@ -71,36 +92,70 @@ class Kernel:
         An input may be the very array of an output (same memory, same shape) if the function reads each of its
         elements for the last time where it writes it.  An input that overlaps an output otherwise is copied first.
 
-        Raises: TypeError for arrays that do not fit the parameters.
+        Raises: TypeError for arrays that do not fit the parameters.  KernelError if there is no kernel.
         """
-        params = self.function.params
-        if len(inputs) + len(outputs) != len(params):
-            raise TypeError(f"{self!r}: expected {len(params)} arrays, got {len(inputs)} + {len(outputs)}")
-        if all(y.size == 0 for y in outputs):
+        if self._has_nothing_to_do(inputs, outputs):
             return _nothing
+        kernel, inputs = self._in_place_of(inputs, outputs)
+        return kernel._bind(inputs, outputs)
+
+    def wanted(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> Version | None:
+        """The version that `bind` takes for such arrays; None if it takes none."""
+        if self._has_nothing_to_do(inputs, outputs):
+            return None
+        kernel, inputs = self._in_place_of(inputs, outputs)
+        strided = tuple(i for i, way in enumerate(kernel._ways(inputs, outputs)) if way == STRIDED)
+        return Version(kernel, self.threads(max(a.size for a in (*inputs, *outputs))) > 1, strided)
+
+    def _has_nothing_to_do(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> bool:
+        if len(inputs) + len(outputs) != len(self.function.params):
+            raise TypeError(f"{self!r}: expected {len(self.function.params)} arrays, got {len(inputs)} + "
+                            f"{len(outputs)}")
+        return all(y.size == 0 for y in outputs)
+
+    def _in_place_of(self, inputs: Sequence[np.ndarray],
+                     outputs: Sequence[np.ndarray]) -> tuple[Kernel, Sequence[np.ndarray]]:
+        """The kernel for arrays some of which are input and output at once, and the inputs that it takes."""
         shared = _shared(inputs, outputs)
-        if shared:
-            if shared not in self._in_place:
-                self._in_place[shared] = Kernel(in_place(self.function, dict(shared)), self._compiler)
-            kept = [x for i, x in enumerate(inputs) if i not in dict(shared)]
-            return self._in_place[shared].bind(kept, outputs)
+        if not shared:
+            return self, inputs
+        kernel = self._in_place.get(shared)
+        if kernel is None:
+            kernel = self._in_place[shared] = Kernel(in_place(self.function, dict(shared)), self.compiler)
+        taken = dict(shared)
+        return kernel, [x for i, x in enumerate(inputs) if i not in taken]
+
+    def _ways(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> list[str]:
+        """How each parameter gets its array: as it is, with its strides, or as a copy."""
+        ways = []
+        for param, array in zip(self.function.params, (*inputs, *outputs), strict=True):
+            overlaps = not param.output and any(np.may_share_memory(array, y) for y in outputs)
+            if _has_strided_version(param, array) and not overlaps:
+                ways.append(STRIDED)
+            elif overlaps or not (array.flags.c_contiguous and array.flags.aligned):
+                ways.append(COPIED)
+            else:
+                ways.append(AS_IT_IS)
+        return ways
+
+    def _bind(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> Callable[[], None]:
         before: list[Callable[[], Any]] = []
         after: list[Callable[[], Any]] = []
         arrays, strided = [], []
-        for number, (param, given) in enumerate(zip(params, (*inputs, *outputs), strict=True)):
+        ways = self._ways(inputs, outputs)
+        for number, (param, given, way) in enumerate(zip(self.function.params, (*inputs, *outputs), ways, strict=True)):
             array = given
-            overlaps = not param.output and any(np.may_share_memory(given, y) for y in outputs)
-            if _has_strided_version(param, given) and not overlaps:
+            if way == STRIDED:
                 strided.append(number)
-            elif not (given.flags.c_contiguous and given.flags.aligned) or overlaps:
+            elif way == COPIED:
                 array = np.empty(given.shape, given.dtype)
                 if param.output:
                     after.append(functools.partial(np.copyto, given, array))
                 else:
                     before.append(functools.partial(np.copyto, array, given))
             arrays.append(self._fitted(param, array, number))
-        elements = max(a.size for a in arrays)
-        run = functools.partial(self.version(elements, tuple(strided)), self.threads(elements), *arrays)
+        threads = self.threads(max(a.size for a in arrays))
+        run = functools.partial(self.version(threads > 1, tuple(strided)), threads, *arrays)
         return _sequence([*before, run, *after]) if before or after else run
 
     def _fitted(self, param: Param, array: np.ndarray, number: int) -> np.ndarray:
@@ -117,15 +172,15 @@ class Kernel:
             buffer = np.asarray(_Memory(buffer))
         return buffer
 
-    def version(self, elements: int, strided: tuple[int, ...] = ()) -> Callable[..., None]:
-        """The version for arrays of so many elements; the numbers of those that are not contiguous."""
-        key = self.threads(elements) > 1, strided
+    def version(self, threaded: bool, strided: tuple[int, ...] = ()) -> Callable[..., None]:
+        """The machine code of a version, built when it is first asked for.  Raises: KernelError."""
+        key = threaded, strided
         if key not in self._versions:
-            self._versions[key] = self._compiler.build(self.function, self.source, *key)
+            self._versions[key] = self.compiler.build(self.function, self.source, *key)
         return self._versions[key]
 
     def threads(self, elements: int) -> int:
-        """How many threads to use for arrays of so many elements."""
+        """How many threads to use if the largest array has so many elements."""
         return allowed_threads() if elements >= THREADS_FROM else 1
 
 

@@ -5,49 +5,45 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minipd.cinn.ir.ast import Function
-from minipd.cinn.runtime.compiler import Compiler, KernelError, content_key, process_compiler
-from minipd.cinn.runtime.kernel import Kernel, compile_function
+from minipd.cinn.runtime.compiler import KernelError, content_key
+from minipd.cinn.runtime.kernel import Version
 
 __all__ = ["prepare"]
 
 
-def prepare(functions: Sequence[Function], comm: Any = None, elements: Sequence[int] | None = None,
-            compiler: Compiler | None = None) -> list[Kernel | KernelError]:
-    """Compile what is not on disk yet, shared out among the ranks; then every rank loads its own functions.
+def prepare(versions: Sequence[Version], comm: Any = None) -> list[KernelError | None]:
+    """Compile what is not on disk yet, shared out among the ranks; then every rank loads its own versions.
 
-    All ranks of `comm` (a Communicator; None: this one only) call it, each with the functions of its own program; they
+    All ranks of `comm` (a Communicator; None: this one only) call it, each with the versions of its own program; they
     need not be the same.  Two collectives: the keys are gathered, and a barrier separates compiling from loading.
     Where the folder cannot be written or is not shared, each rank compiles for itself.
 
-    Args:
-        elements: for each function, of the largest array, as in `compile_function`.
-
-    Returns: for each function its kernel, or the error where it could not be built.
+    Returns: for each version the error if it could not be built, else None.
     """
-    compiler = compiler or process_compiler()
-    elements = elements or [0] * len(functions)
     if comm is not None and comm.size > 1:
-        own = {}
-        for function, count in zip(functions, elements, strict=True):
-            kernel = Kernel(function, compiler)
-            threaded = kernel.threads(count) > 1
-            if not compiler.has(function, kernel.source, threaded):
-                own[content_key(function, kernel.source), threaded] = function, count
-        wanted: dict[tuple[str, bool], list[int]] = {}
+        own = {_key(v): v for v in versions
+               if not v.kernel.compiler.has(v.kernel.function, v.kernel.source, v.threaded, v.strided)}
+        wanted: dict[tuple, list[int]] = {}
         for rank, keys in enumerate(comm.all_gather_object(sorted(own))):
             for key in keys:
                 wanted.setdefault(key, []).append(rank)
         # Kernels that several ranks want go round among them.
         for number, (key, ranks) in enumerate(sorted(wanted.items())):
             if ranks[number % len(ranks)] == comm.rank:
-                _attempt(*own[key], compiler)
+                _attempt(own[key])
         comm.barrier()
-    return [_attempt(f, n, compiler) for f, n in zip(functions, elements, strict=True)]
+    return [_attempt(v) for v in versions]
 
 
-def _attempt(function: Function, elements: int, compiler: Compiler) -> Kernel | KernelError:
+def _key(version: Version) -> tuple[str, bool, tuple[int, ...]]:
+    """What is the same for versions of the same content, on all ranks."""
+    kernel, threaded, strided = version
+    return content_key(kernel.function, kernel.source), threaded, strided
+
+
+def _attempt(version: Version) -> KernelError | None:
     try:
-        return compile_function(function, elements, compiler)
+        version.build()
     except KernelError as error:
         return error
+    return None
