@@ -8,9 +8,12 @@ Which parameter is split over which mesh axis stands beside this file, in `place
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from minipd.framework import dtype as dtypes
+from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.models.config import ModelConfig
 from minipd.nn import Embedding, Layer, LayerList, Linear, RMSNorm
@@ -24,6 +27,9 @@ from minipd.ops.math import where
 __all__ = ["LlamaForCausalLM", "LlamaModel"]
 
 INIT_STD = 0.02
+
+#: a part of the model, with the beginning of its parameters' names: the parts one after the other are the model
+Piece = tuple[str, Callable[[Tensor], Tensor]]
 
 
 class RotaryEmbedding(Layer):
@@ -118,15 +124,22 @@ class LlamaModel(Layer):
         visible = np.tril(np.ones((config.max_seq, config.max_seq), bool))
         self.register_buffer("causal", to_tensor(visible), persistable=False)
 
+    def pieces(self, seq_len: int) -> list[Piece]:
+        """What `forward` composes, for sequences of `seq_len` tokens."""
+        cos, sin = self.rotary(seq_len)
+        mask = self.causal[:seq_len, :seq_len]
+
+        def block(layer: Layer) -> Callable[[Tensor], Tensor]:
+            return lambda x: layer(x, cos, sin, mask)
+        blocks = [(f"layers.{i}", block(layer)) for i, layer in enumerate(self.layers)]
+        return [("embed_tokens", self.embed_tokens), *blocks, ("norm", self.norm)]
+
     def forward(self, ids: Tensor) -> Tensor:
         """ids: int [B, S] -> [B, S, D]"""
-        s = ids.shape[1]
-        cos, sin = self.rotary(s)
-        mask = self.causal[:s, :s]
-        x = self.embed_tokens(ids)
-        for layer in self.layers:
-            x = layer(x, cos, sin, mask)
-        return self.norm(x)
+        x = ids
+        for _, piece in self.pieces(ids.shape[1]):
+            x = piece(x)
+        return x
 
 
 class LlamaForCausalLM(Layer):
@@ -143,18 +156,36 @@ class LlamaForCausalLM(Layer):
 
     def forward(self, ids: Tensor) -> Tensor:
         """ids: int [B, S] -> logits [B, S, V]"""
-        x = self.llama(ids)
+        return self.head(self.llama(ids))
+
+    def head(self, x: Tensor) -> Tensor:
+        """[B, S, D] -> logits [B, S, V]"""
         if self.lm_head is None:
             return matmul(x, self.llama.embed_tokens.weight, transpose_y=True)
         return self.lm_head(x)
 
+    def pieces(self, seq_len: int) -> list[Piece]:
+        """`forward` in parts that can be called one by one, for sequences of `seq_len` tokens."""
+        def inside(piece: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+            def run(x: Tensor) -> Tensor:
+                with current().rng.scope("llama"):      # random draws are named as if `llama` itself were called
+                    return piece(x)
+            return run
+        return [*((f"llama.{name}", inside(piece)) for name, piece in self.llama.pieces(seq_len)),
+                ("lm_head", self.head)]
+
     def loss(self, ids: Tensor, labels: Tensor, n_tokens: Tensor) -> Tensor:
+        """`loss_of` the model's logits.   ids, labels: int [B, S]"""
+        return self.loss_of(self(ids), labels, n_tokens)
+
+    def loss_of(self, logits: Tensor, labels: Tensor, n_tokens: Tensor) -> Tensor:
         """The cross entropy summed over the labels that are not -100, divided by `n_tokens`.
 
-        ids, labels: int [B, S].  n_tokens: 0-D, the number of such labels in the *whole* batch, so that the losses and
-        gradients of micro-batches and of data-parallel ranks add up to those of the batch, however uneven the masks.
+        logits: [B, S, V].  labels: int [B, S].  n_tokens: 0-D, the number of such labels in the *whole* batch, so that
+        the losses and gradients of micro-batches and of data-parallel ranks add up to those of the batch, however
+        uneven the masks.
         """
-        return F.cross_entropy(self(ids), labels, ignore_index=-100, reduction="sum") / n_tokens
+        return F.cross_entropy(logits, labels, ignore_index=-100, reduction="sum") / n_tokens
 
 
 def _linear(n_in: int, n_out: int) -> Linear:
