@@ -7,7 +7,7 @@ READY := .venv/.ready
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test test-all lint doctor lock clean
+.PHONY: help setup train test test-all notebooks lab lint doctor lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## /\1\t/; s/%/N/' \
@@ -29,11 +29,20 @@ test: setup  ## the test suite that every change must pass (ARGS go to pytest)
 test-all: setup  ## everything: also the long fuzzers, soaks and full parity
 	$(ONE_THREAD) $(BIN)/python -m pytest $(ARGS)
 
+chapter-%: setup  ## run chapter N: its tests and the examples of its text with later floors closed, its notebook
+	@$(BIN)/python -m tools.course run $*
+
 exercise-%: setup  ## write the files of chapter N's exercises into workspace/; overwrites nothing
 	@$(BIN)/python -m tools.course exercise $* $(ARGS)
 
 check-%: setup  ## check your solutions of chapter N (all, or ARGS="name of one")
 	@$(BIN)/python -m tools.course check $* $(ARGS)
+
+notebooks: setup  ## run the notebooks and write them with their outputs (ARGS="3 4": those of chapters 3 and 4)
+	@$(BIN)/python -m tools.course notebooks $(ARGS)
+
+lab: setup  ## open the notebooks in JupyterLab
+	$(BIN)/python -m jupyterlab notebooks $(ARGS)
 
 lint: setup  ## style, types and the floors: ruff, mypy, import-linter
 	$(BIN)/ruff check

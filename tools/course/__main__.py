@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 from pathlib import Path
 
-from tools.course import grade, report, workspace
-from tools.course.chapter import chapter
+from tools.course import chapter, grade, notebook, report, workspace
 from tools.course.errors import CourseError
+from tools.course.source import ROOT
 
 
 def exercise(options: argparse.Namespace) -> int:
     """Write the files of a chapter's exercises."""
-    for path, new in workspace.write(chapter(options.chapter), options.workspace):
+    for path, new in workspace.write(chapter.read(options.chapter), options.workspace):
         print(f"{'written' if new else 'kept   '}  {report.shown(path)}")
     print(f"Fill them in; `make check-{options.chapter}` checks them. "
           f"To start one over, move its file away and run this again.")
@@ -22,28 +23,54 @@ def exercise(options: argparse.Namespace) -> int:
 
 def check(options: argparse.Namespace) -> int:
     """Grade a chapter's exercises: all of them, or those that are named."""
-    which = chapter(options.chapter)
-    exercises = [which.exercise(name) for name in options.exercises] or which.exercises
+    lesson = chapter.read(options.chapter)
+    exercises = [lesson.exercise(name) for name in options.exercises] or lesson.exercises
     verdicts = []
     for one in exercises:
-        verdict = grade.grade(which, one, workspace.file_of(one, options.workspace), options.timeout)
-        print(report.verdict_text(which, verdict), end="\n\n", flush=True)
+        verdict = grade.grade(lesson, one, workspace.file_of(one, options.workspace), options.timeout)
+        print(report.verdict_text(lesson, verdict), end="\n\n", flush=True)
         verdicts.append(verdict)
     print(report.summary(verdicts))
     return 0 if all(verdict.passed for verdict in verdicts) else 1
 
 
+def run(options: argparse.Namespace) -> int:
+    """Run a chapter's tests, the examples in its text and its notebook, with later floors closed."""
+    lesson = chapter.read(options.chapter)
+    chapter.verify(lesson)
+    tested = subprocess.run([sys.executable, "-m", "pytest", "-q", *map(str, lesson.tests)], cwd=ROOT,
+                            env=grade.environment(lesson.number))
+    if tested.returncode != 0:
+        return 1
+    for path in notebook.sources([str(lesson.number)]):
+        notebook.run(path)
+        print(f"{report.shown(path)} runs")
+    return 0
+
+
+def notebooks(options: argparse.Namespace) -> int:
+    """Run notebooks and write them with their outputs: all of them, or those that are named."""
+    for path in notebook.sources(options.names):
+        changed = notebook.build(path)
+        print(f"{report.shown(path.with_suffix('.ipynb'))}  {'written' if changed else 'as it was'}", flush=True)
+    return 0
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.course", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    for run in (exercise, check):
-        command = commands.add_parser(run.__name__, help=run.__doc__, description=run.__doc__)
-        command.set_defaults(run=run)
-        command.add_argument("chapter", type=int, help="its number")
-        command.add_argument("--workspace", type=Path, default=workspace.WORKSPACE, help="the folder of the student")
-        if run is check:
-            command.add_argument("exercises", nargs="*", metavar="EXERCISE", help="default: all of the chapter")
-            command.add_argument("--timeout", type=float, default=grade.TIMEOUT, help="seconds for each exercise")
+    for command in (exercise, check, run, notebooks):
+        sub = commands.add_parser(command.__name__, help=command.__doc__, description=command.__doc__)
+        sub.set_defaults(run=command)
+        if command is notebooks:
+            sub.add_argument("names", nargs="*", metavar="NAME", help="a chapter's number, or a notebook's name")
+            continue
+        sub.add_argument("chapter", type=int, help="its number")
+        if command in (exercise, check):
+            sub.add_argument("--workspace", type=Path, default=workspace.WORKSPACE, help="the folder of the student")
+        if command is check:
+            sub.add_argument("exercises", nargs="*", metavar="EXERCISE", help="default: all of the chapter")
+            sub.add_argument("--timeout", type=float, default=grade.TIMEOUT, help="seconds for each exercise")
     options = parser.parse_args(argv)
     try:
         return options.run(options)

@@ -60,6 +60,11 @@ class Chapter(NamedTuple):
     exercises: tuple[Exercise, ...]
     folder: Path
 
+    @property
+    def tests(self) -> list[Path]:
+        """What pytest runs for the chapter: its tests, and the examples in its text."""
+        return [self.folder / "tests", self.folder / "README.md"]
+
     def exercise(self, name: str) -> Exercise:
         for exercise in self.exercises:
             if exercise.name == name:
@@ -75,7 +80,7 @@ def folders() -> list[Path]:
     return sorted(path.parent for path in CHAPTERS.glob("[0-9][0-9]_*/chapter.toml"))
 
 
-def chapter(number: int) -> Chapter:
+def read(number: int) -> Chapter:
     """The chapter of that number."""
     for folder in folders():
         if int(folder.name[:2]) == number:

@@ -51,7 +51,7 @@ def grade(chapter: Chapter, exercise: Exercise, file: Path | None = None, timeou
             Path(scratch, name).touch()
         process = subprocess.Popen(
             [sys.executable, "-m", "tools.course.child", str(exercise.target), str(file), str(exercise.check),
-             scratch], cwd=ROOT, env=_environment(chapter.number), stdin=subprocess.DEVNULL,
+             scratch], cwd=ROOT, env=environment(chapter.number), stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         printed = _Printed(process.stdout)      # type: ignore[arg-type]
         late = False
@@ -70,7 +70,7 @@ def grade(chapter: Chapter, exercise: Exercise, file: Path | None = None, timeou
     return Verdict(exercise, file, fields["state"], fields, printed.text())
 
 
-def _environment(number: int) -> dict[str, str]:
+def environment(number: int) -> dict[str, str]:
     threads = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     return {**os.environ, **threads, "MINIPD_FLOOR": str(number), "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"}
 

@@ -62,7 +62,7 @@ def pieces(target: Target, student: Path) -> list[CodeType]:
     meaning to a name of the library.
     """
     found = find(target, str(student))
-    tree = compile(student.read_bytes(), str(student), "exec", ast.PyCF_ONLY_AST)
+    tree = ast.parse(student.read_bytes(), str(student))
     compile(tree, str(student), "exec", dont_inherit=True)      # `return` outside of a function and the like
     own = _Student(tree, student, target)
     at = found.module.body.index(found.statement)

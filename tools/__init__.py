@@ -1,0 +1,1 @@
+"""What the repository is worked on with; no part of the package minipd."""
