@@ -178,13 +178,27 @@ class Binding:
         assert call.kernel_out is not None
         overwritten = [call.updates[i] for i in range(len(call.results))]
         results, kernel_out, multi = [self.slot(r) for r in call.results], call.kernel_out, call.multi
+        # Numbers that come anew with each run (a learning rate) get a place, so that the rest can stay bound.
+        numbers = {i: np.empty((), to_np(call.operands[i].dtype)) for i, _ in waiting
+                   if call.bind is not None and call.operands[i].shape == () and i not in overwritten}
+        held: list[Any] = []
+        bound: Callable[[], Any] | None = None
 
         def step() -> None:
+            nonlocal held, bound
             operands = arrays.copy()
             for i, slot in waiting:
                 operands[i] = slots[slot]
+                if i in numbers:
+                    numbers[i][()] = operands[i]
+                    operands[i] = numbers[i]
             outs = tuple(operands[i] for i in overwritten)
-            kernel_out(outs if multi else outs[0], *operands, **attrs)
+            if call.bind is None:
+                kernel_out(outs if multi else outs[0], *operands, **attrs)
+            else:
+                if bound is None or any(a is not b for a, b in zip(operands, held, strict=True)):
+                    bound, held = call.bind(outs, operands), operands
+                bound()
             for i, array in zip(results, outs, strict=True):
                 slots[i] = array
             frame.keep(outs)
