@@ -34,7 +34,8 @@ fi
 
 # uv installs in seconds what takes pip most of a minute; where it cannot be had, pip reads the same lock.
 if .venv/bin/uv --version >/dev/null 2>&1 || .venv/bin/python -m pip install --quiet --disable-pip-version-check uv; then
-    install=(.venv/bin/uv pip install --quiet --python .venv/bin/python)
+    # bytecode now, or every rank of the first run compiles what it imports
+    install=(.venv/bin/uv pip install --quiet --compile-bytecode --python .venv/bin/python)
 else
     echo "setup: no uv, falling back to pip"
     install=(.venv/bin/python -m pip install --quiet --disable-pip-version-check)
