@@ -5,7 +5,7 @@ Both communicate the same: the SPMD rules that place an eager call place an oper
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,18 +16,33 @@ from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement, Replicate
 from minipd.dist.value import DistValue
 from minipd.framework.rank import current
-from minipd.framework.tensor import Tensor
+from minipd.framework.tensor import Parameter, Tensor
 
 __all__ = ["EagerStep", "Step", "shard_model"]
 
 IGNORED = -100
 
 
-def shard_model(model: Any, mesh: ProcessMesh, placements: Callable[[str, ProcessMesh], list[Placement]]) -> None:
+def shard_model(model: Any, mesh: ProcessMesh, placements: Callable[[str, ProcessMesh], list[Placement]],
+                here: Callable[[str], bool] = lambda name: True) -> dict[str, Parameter]:
     """Distribute a model's parameters in place: `placements(name, mesh)` says where each goes.  Lazily made parameters
-    are filled now; a rank never holds more than its shards."""
-    for name, p in model.named_parameters():
+    are filled now; a rank never holds more than its shards.
+
+    here: which parameters live on `mesh` at all; the others, of other pipeline stages, stay as they are.
+    Returns: those that do, by name.
+    """
+    mine = {name: p for name, p in model.named_parameters() if here(name)}
+    for name, p in mine.items():
         shard_tensor(p, mesh, placements(name, mesh))
+    return mine
+
+
+def training_state(parameters: Mapping[str, Tensor], optimizer: Any) -> dict[str, Tensor]:
+    """What a step changes, by name: these parameters, the optimizer's tensors for them, and the step count."""
+    state: dict[str, Tensor] = dict(parameters)
+    for name, p in parameters.items():
+        state.update({f"{name}.{kept}": t for kept, t in optimizer.state_of(p).items()})
+    return {**state, "step": optimizer.scalars()[1]}
 
 
 class Step:
@@ -44,12 +59,13 @@ class Step:
         self.entered: int | None = None
         optimizer.prepare()
 
-    def __call__(self, ids: np.ndarray, labels: np.ndarray) -> DistValue:
-        """Train on one global batch, int [batch, seq].  Returns the loss, in parts (see `share`)."""
+    def __call__(self, ids: np.ndarray, labels: np.ndarray) -> DistValue | None:
+        """Train on one global batch, int [batch, seq].  Returns the loss, in parts (see `share`); None on a rank that
+        has no part of it."""
         raise NotImplementedError(f"{type(self).__name__} defines no __call__")
 
-    def evaluate(self, ids: np.ndarray, labels: np.ndarray) -> DistValue:
-        """The loss of one global batch, in parts."""
+    def evaluate(self, ids: np.ndarray, labels: np.ndarray) -> DistValue | None:
+        """The loss of one global batch, in parts; None on a rank that has no part of it."""
         raise NotImplementedError(f"{type(self).__name__} defines no evaluate")
 
     def enter(self) -> None:
@@ -63,12 +79,13 @@ class Step:
         """File name -> text of the programs that run."""
         return {}
 
+    def parameters(self) -> dict[str, Parameter]:
+        """The parameters that this rank trains, by name."""
+        return dict(self.model.named_parameters())
+
     def state(self) -> dict[str, Tensor]:
-        """Everything that a step changes, by name: parameters, the optimizer's tensors, and the step count."""
-        state: dict[str, Tensor] = dict(self.model.named_parameters())
-        for name, p in list(state.items()):
-            state.update({f"{name}.{kept}": t for kept, t in self.optimizer.state_of(p).items()})
-        return {**state, "step": self.optimizer.scalars()[1]}
+        """Everything that a step changes on this rank, by name: parameters, the optimizer's tensors, the step count."""
+        return training_state(self.parameters(), self.optimizer)
 
     def parts(self, ids: np.ndarray, labels: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The micro-batches: consecutive sequences of the global batch."""
@@ -82,9 +99,11 @@ class Step:
         """
         return np.array(max(int((labels != IGNORED).sum()), 1), current().default_dtype)
 
-    def share(self, loss: DistValue) -> float:
+    def share(self, loss: DistValue | None) -> float:
         """This rank's part of a loss: the parts of all ranks of the mesh add up to it."""
-        at = self.mesh.coordinate(current().rank)
+        if loss is None:
+            return 0.0
+        at = loss.mesh.coordinate(current().rank)
         if any(isinstance(p, Replicate) and at[axis] for axis, p in enumerate(loss.held().placements)):
             return 0.0                                  # another rank holds the same and speaks for both
         return float(loss.held().local)

@@ -1,5 +1,10 @@
 """Pipeline parallelism: the model cut into stages, each on ranks of its own, and micro-batches that flow through them.
 
     schedule.py      which job a stage does when: data
+    check.py         what a schedule means, what is wrong with it, how long it waits
     stage.py         what a stage is to the engine
+    eager_stage.py   a stage run operator by operator
+    transfer.py      how a value crosses between stages
+    engine.py        a rank does its jobs
+    clip.py          the norm of the gradients of all stages
 """
