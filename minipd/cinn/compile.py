@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from minipd.cinn.compute.table import compute_of
-from minipd.cinn.dialect import JIT_KERNEL
+from minipd.cinn.dialect import FUSION, JIT_KERNEL
 from minipd.cinn.frontend import build_groups, inline
 from minipd.cinn.ir.ast import Function
 from minipd.cinn.ir.printer import text
@@ -33,7 +33,7 @@ from minipd.ir.operation import Operation
 from minipd.ir.program import Program
 from minipd.ir.schema import op_attrs
 
-__all__ = ["build_cinn_pass", "function_of", "prepare"]
+__all__ = ["build_cinn_pass", "compile_groups", "function_of", "prepare"]
 
 #: rows that take a shape from another tensor, which would have to live for it, whatever `compute` says of them
 SHAPES = ("expand_as", "full_like", "reduce_as")
@@ -74,7 +74,13 @@ def build_cinn_pass(program: Program, comm: Any = None) -> int:
     Warns once, naming the groups, if some have to run as library kernels.
     """
     prepare(program)
-    groups = build_groups(program)
+    build_groups(program)
+    return compile_groups(program, comm)
+
+
+def compile_groups(program: Program, comm: Any = None) -> int:
+    """The last part of `build_cinn_pass`: kernels for the groups that the program has."""
+    groups = [op for op in program.walk() if op.name() == FUSION]
     failed: list[tuple[str, str]] = []          # the operators of a group, and what is wrong
     lowered: list[Operation] = []
     for group in groups:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from minipd.cinn.dialect import FUSION, JIT_KERNEL
+from minipd.cinn.ir.printer import text
 from minipd.cinn.runtime.kernel import Kernel
 from minipd.executor import Call, register_maker
 from minipd.ir.operation import Operation, user_error
 from minipd.ir.program import Program
 
-__all__ = ["KERNELS", "kernel_of", "kernel_sources"]
+__all__ = ["KERNELS", "kernel_of", "kernel_sources", "kernel_texts"]
 
 #: what `cinn_runtime.jit_kernel` names; a name says what is computed, so that programs may share a kernel
 KERNELS: dict[str, Kernel] = {}
@@ -32,8 +33,18 @@ def kernel_of(op: Operation) -> Kernel:
 
 def kernel_sources(program: Program) -> str:
     """The Python text of every kernel that a program calls, each once."""
-    kernels = dict.fromkeys(kernel_of(op) for op in program.walk() if op.name() == JIT_KERNEL)
-    return "\n\n".join(kernel.source for kernel in kernels)
+    return "\n\n".join(kernel.source for kernel in kernels_of(program))
+
+
+def kernel_texts(program: Program) -> str:
+    """The loops of every kernel that a program calls, as they are scheduled, and the Python text made of them."""
+    return "\n".join(f"loops of {kernel.function.name}, scheduled:\n{text(kernel.function)}\n"
+                     f"source of {kernel.function.name}:\n{kernel.source}" for kernel in kernels_of(program))
+
+
+def kernels_of(program: Program) -> list[Kernel]:
+    """The kernels that a program calls, each once."""
+    return list(dict.fromkeys(kernel_of(op) for op in program.walk() if op.name() == JIT_KERNEL))
 
 
 def make_call(op: Operation) -> Call:

@@ -1,4 +1,8 @@
-"""What this floor does when a function is compiled for backend "CINN" (`jit.stages`)."""
+"""What this floor does when a function is compiled for backend "CINN" (`jit.stages`): the parts of `build_cinn_pass`,
+each of which `FLAGS_print_ir` shows.
+
+What compiles is imported, with numba, only by who compiles.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,29 @@ from minipd.jit.stages import Options, register_stage
 __all__: list[str] = []
 
 
-def _cinn(program: Program, options: Options) -> Program:
-    from minipd.cinn.compile import build_cinn_pass  # with numba: only for who compiles
-    build_cinn_pass(program)
+def _decompose(program: Program, options: Options) -> Program:
+    from minipd.cinn.compile import prepare
+    prepare(program)
     return program
 
 
-register_stage("cinn", _cinn, needs_backend="CINN")
+def _group(program: Program, options: Options) -> Program:
+    from minipd.cinn.frontend import build_groups
+    build_groups(program)
+    return program
+
+
+def _compile(program: Program, options: Options) -> Program:
+    from minipd.cinn.compile import compile_groups
+    compile_groups(program)
+    return program
+
+
+def _kernels(program: Program) -> str:
+    from minipd.cinn.kernels import kernel_texts
+    return kernel_texts(program)
+
+
+register_stage("decompose", _decompose, needs_backend="CINN")
+register_stage("group", _group, needs_backend="CINN")
+register_stage("compile", _compile, needs_backend="CINN", made=_kernels)

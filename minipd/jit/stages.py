@@ -3,7 +3,7 @@
 A stage is a name and a function `(program, options) -> program`, which may change the program in place.  Floors above
 register theirs; the order is that of `ORDER`, whoever comes first.  Stages of phase "trace" see the forward program
 before its gradient is appended, those of phase "compile" every program that will run.  With the flag `FLAGS_print_ir`
-the program is printed after each.
+the program is printed after each, and what else the stage has made (the loops and the source of kernels).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Options", "register_stage", "run_stages"]
 
 PHASES = ("trace", "compile")
 #: where each stage has its place
-ORDER = ("forward_fusion", "graph_passes", "cinn")
+ORDER = ("forward_fusion", "graph_passes", "decompose", "group", "compile")
 
 
 @dataclass(frozen=True)
@@ -30,19 +30,20 @@ class Options:
 
 
 class Stage(NamedTuple):
-    """needs_backend: runs only for that backend."""
+    """needs_backend: runs only for that backend.  made: the text of what it has made beside the program, to print."""
 
     name: str
     function: Callable[[Program, Options], Program]
     phase: str
     needs_backend: str | None
+    made: Callable[[Program], str] | None
 
 
 STAGES: dict[str, Stage] = {}
 
 
 def register_stage(name: str, function: Callable[[Program, Options], Program], phase: str = "compile",
-                   needs_backend: str | None = None) -> None:
+                   needs_backend: str | None = None, made: Callable[[Program], str] | None = None) -> None:
     """Add a stage.
 
     Raises: ValueError for a name that is taken or has no place in `ORDER`, and for an unknown phase.
@@ -52,7 +53,7 @@ def register_stage(name: str, function: Callable[[Program, Options], Program], p
     if name not in ORDER or phase not in PHASES:
         raise ValueError(f"register_stage: expected a name among {', '.join(ORDER)} and a phase among "
                          f"{', '.join(PHASES)}, got {name!r} and {phase!r}")
-    STAGES[name] = Stage(name, function, phase, needs_backend)
+    STAGES[name] = Stage(name, function, phase, needs_backend, made)
 
 
 def run_stages(program: Program, options: Options, phase: str, title: str = "program") -> Program:
@@ -67,4 +68,6 @@ def run_stages(program: Program, options: Options, phase: str, title: str = "pro
         program = stage.function(program, options)
         if printing:
             print(f"IR of the {title}, after {name} = {program}")
+            if stage.made is not None:
+                print(stage.made(program))
     return program

@@ -22,7 +22,7 @@ def test_stages_run_in_their_order_for_their_backend(stages):
             seen.append((name, options.backend))
             return program
         return run
-    register_stage("cinn", stage("cinn"), needs_backend="CINN")
+    register_stage("compile", stage("compile"), needs_backend="CINN")
     register_stage("graph_passes", stage("graph_passes"))
     register_stage("forward_fusion", stage("forward_fusion"), "trace")
     with paddle.no_grad():
@@ -30,13 +30,13 @@ def test_stages_run_in_their_order_for_their_backend(stages):
         assert seen == [("forward_fusion", None), ("graph_passes", None)]
         seen.clear()
         to_static(lambda x: x * 2.0, backend="CINN")(paddle.ones([2]))
-    assert seen == [("forward_fusion", "CINN"), ("graph_passes", "CINN"), ("cinn", "CINN")]
+    assert seen == [("forward_fusion", "CINN"), ("graph_passes", "CINN"), ("compile", "CINN")]
 
 
 def test_what_may_be_registered(stages):
-    register_stage("cinn", lambda program, options: program)
-    with pytest.raises(ValueError, match="there is a stage 'cinn' already"):
-        register_stage("cinn", lambda program, options: program)
+    register_stage("group", lambda program, options: program)
+    with pytest.raises(ValueError, match="there is a stage 'group' already"):
+        register_stage("group", lambda program, options: program)
     with pytest.raises(ValueError, match="expected a name among forward_fusion, .* got 'magic'"):
         register_stage("magic", lambda program, options: program)
 
@@ -54,6 +54,22 @@ def test_every_stage_is_printed(stages, capsys):
         paddle.set_flags({"FLAGS_print_ir": 0})
     text = capsys.readouterr().out
     assert text.count("pd_op.multiply") == 3 and "after graph_passes = {" in text
+
+
+def test_the_compiler_shows_groups_loops_and_source(capsys):
+    paddle.set_flags({"FLAGS_print_ir": 1})
+    try:
+        with paddle.no_grad():
+            to_static(lambda x: (x * x).mean(-1).tanh(), backend="CINN")(paddle.ones([3, 5]))
+    finally:
+        paddle.set_flags({"FLAGS_print_ir": 0})
+    text = capsys.readouterr().out
+    places = [text.index(shown) for shown in (
+        "after forward_fusion = {", "after graph_passes = {", "after decompose = {", '"pd_op.divide"',
+        "after group = {", '"cinn_op.fusion"', "after compile = {", '"cinn_runtime.jit_kernel"',
+        "loops of multiply_sum", "parallel for i in range(x0.shape[0])", "source of multiply_sum",
+        "for task in prange(tasks)")]
+    assert places == sorted(places)
 
 
 def test_flags(monkeypatch):
