@@ -7,7 +7,7 @@ their gradients, clipping, and the optimizer's update of the program's state.  N
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,14 +24,14 @@ from minipd.ir.trace import Trace
 from minipd.ir.value import Value
 from minipd.passes.fusion import fuse_forward
 
-__all__ = ["loss_program", "train_program", "write_gradients"]
+__all__ = ["loss_program", "train_program", "update_program", "write_gradients"]
 
 INT64 = np.dtype(np.int64)
 LEARNING_RATE = "learning_rate"
 
 
 @contextmanager
-def traced(tensors: dict[str, Tensor], values: dict[str, Value]) -> Any:
+def traced(tensors: Mapping[str, Tensor], values: Mapping[str, Value]) -> Any:
     """Inside, the handles hold the program's values of the same names."""
     before = {name: t.payload for name, t in tensors.items()}
     for name, t in tensors.items():
@@ -54,16 +54,18 @@ def untouched_rng() -> Any:
         rng.set_state(before)
 
 
-def read_state(trace: Trace, tensors: dict[str, Tensor]) -> dict[str, Value]:
+def read_state(trace: Trace, tensors: Mapping[str, Tensor]) -> dict[str, Value]:
     """A `builtin.parameter` for each tensor, under its name, with its global shape."""
     return {name: trace.parameter(name, Meta(tuple(t.payload.shape), t.payload.dtype), isinstance(t, Parameter))
             for name, t in tensors.items()}
 
 
-def loss_program(model: Any, batch_shape: tuple[int, int], fuse: bool = True) -> tuple[Program, Trace]:
+def loss_program(model: Any, batch_shape: tuple[int, int], fuse: bool = True,
+                 grad: bool = False) -> tuple[Program, Trace]:
     """Inputs `ids`, `labels` and `n_tokens`, output `loss`: the model's loss on one global batch.
 
-    fuse: operators of their own for what the model composes (`fuse_forward`).
+    fuse: operators of their own for what the model composes (`fuse_forward`).  grad: note through which values
+    gradients flow (`stop_gradient`), so that they can be appended.
     """
     program = Program()
     trace = Trace(program)
@@ -72,7 +74,7 @@ def loss_program(model: Any, batch_shape: tuple[int, int], fuse: bool = True) ->
         values = read_state(trace, params)
         ids, labels = (Tensor(trace.input(name, Meta(batch_shape, INT64))) for name in ("ids", "labels"))
         n_tokens = Tensor(trace.input("n_tokens", Meta((), current().default_dtype)))
-        with traced(params, values):
+        with traced(params, values), using(grad=grad):
             loss = model.loss(ids, labels, n_tokens)
         trace.build.output("loss", loss.payload)
     if fuse:
@@ -92,24 +94,54 @@ def train_program(model: Any, optimizer: Any, state: dict[str, Tensor], batch_sh
     """
     program = Program()
     trace = Trace(program)
-    rate, _ = optimizer.scalars()
     with using(ground=trace, middle=None, grad=False), program.constraints.collect(), untouched_rng():
         values = read_state(trace, state)
         loss, gradients = write_gradients(trace, model, values, batch_shape, n_micro, fuse)
-        tensors = {**state, LEARNING_RATE: rate}
-        params = dict(model.named_parameters())
-        with traced(tensors, {**values, LEARNING_RATE: trace.input(LEARNING_RATE, rate.payload)}):
-            optimizer.apply_gradients([(params[name], g) for name, g in gradients.items()])
-            new = {name: t.payload for name, t in state.items() if t.payload is not values[name]}
-        for name, value in new.items():
-            trace.build.set_parameter(name, value)
+        write_update(trace, optimizer, dict(model.named_parameters()), state, values, gradients)
         trace.build.output("loss", loss.payload)
     return program, trace
 
 
+def update_program(optimizer: Any, params: Mapping[str, Tensor], state: Mapping[str, Tensor],
+                   gradients: Mapping[str, Any]) -> tuple[Program, Trace]:
+    """The update alone: inputs `learning_rate` and the gradients, each named and shaped as `gradients` says.
+
+    params: the parameters by name, gradients: of some of them.  state: as for `train_program`.
+    """
+    program = Program()
+    trace = Trace(program)
+    with using(ground=trace, middle=None, grad=False), program.constraints.collect():
+        values = read_state(trace, state)
+        given = {name: Tensor(trace.input(gradient_name(name), meta)) for name, meta in gradients.items()}
+        write_update(trace, optimizer, params, state, values, given)
+    return program, trace
+
+
+def gradient_name(name: str) -> str:
+    """The input or output that is the gradient of what is called `name`."""
+    return f"{name}@GRAD"           # as Paddle has it
+
+
+def write_update(trace: Trace, optimizer: Any, params: Mapping[str, Tensor], state: Mapping[str, Tensor],
+                 values: Mapping[str, Value], gradients: Mapping[str, Tensor]) -> None:
+    """Append the optimizer's step with these gradients.
+
+    The gradients are matched to their parameters here, once, after accumulation: until then that of data-parallel ranks
+    is a Partial, and becomes whole only now.
+    """
+    rate, _ = optimizer.scalars()
+    matched = [(params[name], ROWS["match"](g, Tensor(values[name]))) for name, g in gradients.items()]
+    with traced({**state, LEARNING_RATE: rate}, {**values, LEARNING_RATE: trace.input(LEARNING_RATE, rate.payload)}):
+        optimizer.apply_gradients(matched)
+        new = {name: t.payload for name, t in state.items() if t.payload is not values[name]}
+    for name, value in new.items():
+        trace.build.set_parameter(name, value)
+
+
 def write_gradients(trace: Trace, model: Any, values: dict[str, Value], batch_shape: tuple[int, int],
                     n_micro: int, fuse: bool = True) -> tuple[Tensor, dict[str, Tensor]]:
-    """Append the model's loss on one global batch, and its gradient by parameter name (those that there are).
+    """Append the model's loss on one global batch, and its gradient by parameter name (those that there are), which may
+    be Partial.
 
     values: the program's values of the parameters.  Micro-batch by micro-batch, so that only one is alive at a time.
     """
@@ -132,8 +164,7 @@ def write_gradients(trace: Trace, model: Any, values: dict[str, Value], batch_sh
         for name, g in zip(wanted, found, strict=True):
             if g is not None:
                 gradients.setdefault(name, []).append(Tensor(g))
-    # matched once, after accumulation: until here a data-parallel gradient is a Partial, and becomes whole only now
-    return _sum(losses), {n: ROWS["match"](_sum(gs), Tensor(values[n])) for n, gs in gradients.items()}
+    return _sum(losses), {n: _sum(gs) for n, gs in gradients.items()}
 
 
 def _sum(parts: Sequence[Tensor]) -> Tensor:

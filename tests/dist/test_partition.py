@@ -27,7 +27,8 @@ from minipd.ir.traced import trace
 from minipd.nn import Layer, Linear
 from minipd.nn import functional as F
 from minipd.optimizer import SGD
-from minipd.parallel.static_step import RankProgram, StaticStep
+from minipd.parallel.rank_program import RankProgram
+from minipd.parallel.static_step import StaticStep
 from minipd.parallel.step import EagerStep, shard_model
 from minipd.static import InputSpec
 from minipd.static.nn import cond

@@ -21,7 +21,8 @@ from minipd.models.placements import batch_placements, parameter_placements
 from minipd.nn.clip import ClipGradByGlobalNorm
 from minipd.optimizer import AdamW
 from minipd.parallel.program import read_state, write_gradients
-from minipd.parallel.static_step import RankProgram, StaticStep
+from minipd.parallel.rank_program import RankProgram
+from minipd.parallel.static_step import StaticStep
 from minipd.parallel.step import EagerStep, Step, shard_model
 from tests.models.llamas import batch, filled, oracle_config
 from tests.oracles import llama_numpy as oracle
@@ -49,13 +50,13 @@ def parameters(config: ModelConfig) -> dict[str, np.ndarray]:
     return oracle.random_parameters(oracle_config(config), seed=3)
 
 
-def numpy_run(config: ModelConfig) -> Run:
-    """The reference: nothing of minipd in it."""
+def numpy_run(config: ModelConfig, batches: list[tuple[np.ndarray, np.ndarray]] | None = None) -> Run:
+    """The reference: nothing of minipd in it.   batches: (ids, labels) per step, those of `data` unless given."""
     c, params = oracle_config(config), parameters(config)
     m = {n: np.zeros_like(p) for n, p in params.items()}
     v = {n: np.zeros_like(p) for n, p in params.items()}
     losses, first = [], {}
-    for i, (ids, labels) in enumerate(data(config)):
+    for i, (ids, labels) in enumerate(data(config) if batches is None else batches):
         loss, grads = oracle.loss_and_grads(params, ids, labels, c)
         losses.append(loss)
         first = first or grads
