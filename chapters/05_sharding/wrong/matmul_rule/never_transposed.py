@@ -1,0 +1,8 @@
+# Does not look at transpose_x and transpose_y: the letters of the last two dimensions are swapped then.
+@spmd("matmul")
+def matmul(x, y, *, transpose_x=False, transpose_y=False):
+    (batch_x, batch_y), batch = broadcast(tuple(x.shape[:-2]), tuple(y.shape[:-2]))
+    row = "k" if len(x.shape) == 1 else "mk"
+    column = "k" if len(y.shape) == 1 else "kn"
+    out = batch + ("m" if "m" in row else "") + ("n" if "n" in column else "")
+    return Notation((batch_x + row, batch_y + column), (out,), reduce={"k": "sum"}, prefer=(batch, "n", "m", "k"))

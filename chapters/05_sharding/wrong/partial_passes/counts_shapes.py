@@ -1,0 +1,15 @@
+# Counts operands of which only the shape is read: their Partial, which nobody sums, keeps others from passing.
+class _Axes:
+    def _passing(self, at):
+        n = self.notation
+        kind_of = {i: p for i in range(len(at)) if isinstance(p := at[i], Partial)}
+        partial, kinds = set(kind_of), set(kind_of.values())
+        if len(kinds) == 1:
+            kind = kinds.pop()
+            for block in n.linear:
+                whole = set(block) == partial
+                rest = set(block) - partial
+                filled = n.fill and partial < set(block) and all(isinstance(at[i], Replicate) for i in rest)
+                if (whole or filled) and n.passes(kind.op):
+                    return block, kind
+        return (), Replicate()

@@ -1,0 +1,15 @@
+# Takes the kind of the first Partial for that of all: a sum and a maximum pass together.
+class _Axes:
+    def _passing(self, at):
+        n = self.notation
+        kind_of = {i: p for i in self.data if isinstance(p := at[i], Partial)}
+        partial, kinds = set(kind_of), set(kind_of.values())
+        if kinds:
+            kind = kind_of[min(partial)]
+            for block in n.linear:
+                whole = set(block) == partial
+                rest = set(block) - partial
+                filled = n.fill and partial < set(block) and all(isinstance(at[i], Replicate) for i in rest)
+                if (whole or filled) and n.passes(kind.op):
+                    return block, kind
+        return (), Replicate()

@@ -1,0 +1,17 @@
+# A maximum kept on one rank, with zeros on the others: the maximum of -5 and 0 is not -5.
+def run_step(s, local):
+    src, dst = s.src, s.dst
+    if len(s.group) == 1:
+        return local
+    if isinstance(src, Partial):
+        return resolve(s, local, src, dst)
+    if isinstance(src, Shard) and isinstance(dst, Replicate):
+        return s.call("all_gather", local, group=s.group, axis=src.dim, sizes=s.sizes(s.before, src.dim))
+    if isinstance(src, Shard) and isinstance(dst, Shard):
+        return s.call("all_to_all", local, group=s.group, index=s.index, split_axis=dst.dim, concat_axis=src.dim,
+                      split_sizes=s.sizes(s.after, dst.dim), concat_sizes=s.sizes(s.before, src.dim))
+    if isinstance(src, Replicate) and isinstance(dst, Shard):
+        shape, offsets = local_window(s.x.shape, s.x.mesh, s.after, s.rank)
+        start = offsets[dst.dim] - local_window(s.x.shape, s.x.mesh, s.before, s.rank)[1][dst.dim]
+        return s.call("slice", local, axes=(dst.dim,), starts=(start,), ends=(start + shape[dst.dim],))
+    return local if s.index == 0 else s.call("full_like", local, value=0.0)
