@@ -84,6 +84,8 @@ def _difference(expected: Any, got: Any, rtol: float | None, atol: float) -> str
         return _first((f"[{i}]", _difference(e, g, rtol, atol)) for i, (e, g) in pairs)
     if _is_number(expected) and _is_number(got):
         return _array_difference(expected, got, rtol, atol)
+    if _is_plain(expected) != _is_plain(got):       # the other's own idea of `==` does not count
+        return ""
     try:
         return None if bool(expected == got) else ""
     except Exception:           # a comparison that fails is no equality
@@ -98,13 +100,19 @@ def _is_number(x: Any) -> bool:
     return isinstance(x, (bool, int, float, np.generic))
 
 
+def _is_plain(x: Any) -> bool:
+    return x is None or _is_number(x) or isinstance(x, (str, bytes, list, tuple, dict))
+
+
 def _array_difference(expected: Any, got: Any, rtol: float | None, atol: float) -> str | None:
     try:
         e, g = np.asarray(expected), np.asarray(got)
     except ValueError:          # a ragged list
         return ""
-    if e.shape != g.shape or not _is_numeric(e) or not _is_numeric(g):
-        return "" if e.shape != g.shape or not np.array_equal(e, g) else None
+    if e.shape != g.shape or _is_numeric(e) != _is_numeric(g):
+        return ""
+    if not _is_numeric(e):
+        return None if np.array_equal(e, g) else ""
     if e.dtype.kind in "biu" and g.dtype.kind in "biu":
         wrong = e != g
     else:

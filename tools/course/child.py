@@ -9,13 +9,16 @@ time ran out.  Nothing here may import minipd before the overlay is in place.
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import importlib
 import json
 import os
+import re
 import signal
 import sys
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,13 @@ from tools.course.source import ROOT, Target
 
 #: More memory than this at once is a mistake (a list that grows for ever), and would slow down the whole machine.
 MEMORY = 8 << 30
+
+#: What a function says that has yet to be written (`workspace.py` puts it there).  An error of a simulated rank has it
+#: in its text.
+UNWRITTEN = re.compile(r"exercise \w+: [\w.]+ is not written yet")
+
+#: What is going on before the first check.
+LOADING = "loading the library with your file in it"
 
 Result = dict[str, Any]
 
@@ -42,7 +52,7 @@ def main(target_text: str, student: Path, check: Path, folder: Path) -> None:
             file.write(json.dumps(fields) + "\n")
             file.flush()
 
-        say(state="loading")
+        say(state="running", check=LOADING)
         result = _load(Target.parse(target_text, "target"), student)
         if result is None:
             recorder = Recorder(student, say)
@@ -52,7 +62,9 @@ def main(target_text: str, student: Path, check: Path, folder: Path) -> None:
                          "-p", "no:terminal"], plugins=[recorder])
             result = recorder.result()
         say(**result)
-    sys.stdout.flush()
+    with contextlib.suppress(Exception):        # they may have been closed
+        sys.stdout.flush()
+        sys.stderr.flush()
     os._exit(0)         # not a normal end: a thread that the student's code has left running would keep it alive
 
 
@@ -77,7 +89,10 @@ def _load(target: Target, student: Path) -> Result | None:
         at = f"line {error.lineno}: {(error.text or '').strip()}" if error.lineno else ""
         return failure(expected="a file that Python can read", got=f"{type(error).__name__}: {error.msg}", on="", at=at)
     except BaseException as error:          # SystemExit too: the other exercises are still to be graded
-        return explain(error, student, "loading the library with your file in it")
+        result = explain(error, student, LOADING)
+        if result["at"]:
+            result["why"] = "minipd is only half loaded when this line runs; inside of the function it runs later"
+        return result
 
 
 class Recorder:
@@ -107,6 +122,9 @@ class Recorder:
             self.passed += 1
         return report
 
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo) -> None:      # or pytest.exit: both end pytest
+        self.failure = self.failure or explain(excinfo.value, self.student, "")
+
     def result(self) -> Result:
         if self.failure is not None:
             return self.failure
@@ -128,15 +146,24 @@ def explain(error: BaseException, student: Path, check: str) -> Result:
     """An exception, as what a student is told."""
     while isinstance(error, BaseExceptionGroup):         # several failures of one property test: the first will do
         error = error.exceptions[0]
-    cause = error.__cause__ if isinstance(error, Mismatch) and error.__cause__ is not None else error
-    if isinstance(cause, NotImplementedError) and str(cause).startswith("exercise "):
+    chain = list(_chain(error))
+    if any(UNWRITTEN.search(str(one)) for one in chain):
         return {"state": "unwritten", "check": check}
-    at = _line_of(cause, student)
+    at = next(filter(None, (_line_of(one, student) for one in reversed(chain))), "")
     if isinstance(error, Mismatch):
         return failure(error.expected, error.got, error.on, check, at, where=error.where)
     notes = "\n".join(getattr(error, "__notes__", ()))
     got = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return failure("the check to hold" if isinstance(error, AssertionError) else "no error", got, notes, check, at)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and those that it came from."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _line_of(error: BaseException, student: Path) -> str:

@@ -63,8 +63,8 @@ def grade(chapter: Chapter, exercise: Exercise, file: Path | None = None, timeou
         finally:
             _kill(process)
         states = [json.loads(line) for line in Path(scratch, "report").read_text(encoding="utf-8").splitlines()]
-        fields = states[-1] if states else {"state": "loading"}
-        if fields["state"] in ("loading", "running"):       # it never came to an end
+        fields = states[-1] if states else {"state": "running", "check": "starting"}
+        if fields["state"] == "running":        # it never came to an end
             stack = Path(scratch, "stack").read_text(encoding="utf-8")
             fields = _unfinished(fields, _line_in(stack, file), timeout, None if late else process.returncode)
     return Verdict(exercise, file, fields["state"], fields, printed.text())
@@ -122,12 +122,11 @@ def _line_in(stack: str, file: Path) -> str:
 
 def _unfinished(last: dict, at: str, timeout: float, status: int | None) -> dict:
     """A process that said nothing at its end.  status: its exit status, or None if time ran out."""
-    check = last.get("check", "loading the library with your file in it")
     if status is None:
         got = f"still running after {timeout:g} seconds"
     elif status < 0:
         got = f"the process was killed by {signal.Signals(-status).name}"
     else:
         got = f"the process ended with status {status} (os._exit?)"
-    return {"state": "failed", "expected": "the check to come to its end", "got": got, "on": "", "check": check,
-            "at": at, "why": "", "where": ""}
+    return {"state": "failed", "expected": "the check to come to its end", "got": got, "on": "",
+            "check": last["check"], "at": at, "why": "", "where": ""}
