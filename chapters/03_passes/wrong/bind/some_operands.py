@@ -1,0 +1,24 @@
+# The number of operands is not compared: a concat of three is taken for one of two.
+from minipd.framework.row import Trait
+from minipd.ir.schema import op_attrs, result_values, tensor_operands
+from minipd.passes.matching import Output, _agrees, _meets
+
+
+class Source:
+    def _bind(self, node, op, match):
+        if op.name() != node.name or op.parent is None:
+            return
+        try:
+            operands, attrs = tensor_operands(op), op_attrs(op)
+        except ValueError:
+            return
+        orders = [operands]
+        if Trait.COMMUTATIVE in node.row.traits:
+            orders.append(operands[::-1])
+        for order in orders:
+            found = match.copy()
+            if all(_meets(found, p, v) for p, v in zip(node.operands, order, strict=False)) and all(
+                    _agrees(found, p, attrs.get(n)) for n, p in node.attrs.items()) and all(
+                    found.value(Output(node, i), v) for i, v in enumerate(result_values(op))):
+                found.take(node, op)
+                yield found
