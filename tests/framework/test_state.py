@@ -38,6 +38,7 @@ ALLOWED = {
     "dist/spmd/table.py": {"RULES": IMPORTED},
     "dist/placements.py": {"_shard": ANSWERS, "_replicate": ANSWERS, "_partial": ANSWERS},
     "dist/reshard/plan.py": {"plan": ANSWERS},
+    "dist/reshard/across.py": {"plan_across": ANSWERS},
 }
 
 MUTATING = {"add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem", "popleft",

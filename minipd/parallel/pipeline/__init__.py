@@ -3,8 +3,10 @@
     schedule.py      which job a stage does when: data
     check.py         what a schedule means, what is wrong with it, how long it waits
     stage.py         what a stage is to the engine
+    model_slice.py   what a stage has of the model
     eager_stage.py   a stage run operator by operator
     transfer.py      how a value crosses between stages
     engine.py        a rank does its jobs
+    inference.py     the forward pass alone, for generation
     clip.py          the norm of the gradients of all stages
 """

@@ -19,22 +19,13 @@ from minipd.dist.value import DistValue
 from minipd.framework.rank import current
 from minipd.framework.tensor import Parameter, Tensor
 from minipd.parallel.pipeline.check import check
+from minipd.parallel.pipeline.model_slice import stage_meshes
 from minipd.parallel.pipeline.schedule import SCHEDULES, Job, schedule
 from minipd.parallel.pipeline.stage import Batch, Stage, Values
 from minipd.parallel.pipeline.transfer import ACTIVATION, GRADIENT, Transfer
 from minipd.parallel.step import Step
 
-__all__ = ["Pipeline", "stage_meshes"]
-
-
-def stage_meshes(mesh: ProcessMesh, axis: str = "pp") -> list[ProcessMesh]:
-    """The sub-mesh of each stage.
-
-    >>> from minipd.dist.mesh import parse_mesh
-    >>> [stage.process_ids for stage in stage_meshes(parse_mesh("pp=2,tp=2"))]
-    [[0, 1], [2, 3]]
-    """
-    return [mesh.get_mesh_with_dim(axis, i) for i in range(mesh.get_dim_size(axis))]
+__all__ = ["Pipeline"]
 
 
 class Pipeline(Step):
