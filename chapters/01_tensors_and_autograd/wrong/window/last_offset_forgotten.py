@@ -1,0 +1,8 @@
+# Moves the rows to their place, and starts each of them at its first column.
+def _runs(shape, window):
+    whole, offsets = window if window is not None else (shape, (0,) * len(shape))
+    _check_window(shape, whole, offsets)
+    numbers = np.arange(int(np.prod(whole)), dtype=np.int64).reshape(whole)
+    offsets = (*offsets[:-1], 0)
+    part = numbers[tuple(slice(o, o + n) for o, n in zip(offsets, shape))]
+    return part.reshape(-1), 1
