@@ -91,8 +91,8 @@ print(x.grad.tolist(), y.grad.tolist())
 # %% [markdown]
 # ## The order of backward
 #
-# The graph of the lesson. Its tape, drawn: gradients flow along the arrows, and the numbers say in which order the nodes
-# were made. Backward takes the largest number first.
+# The graph of the lesson. Its tape, drawn: gradients flow along the arrows, and the numbers say in which order the
+# nodes were made. Backward takes the largest number first.
 
 # %%
 a = paddle.to_tensor(2.0, stop_gradient=False)
@@ -112,8 +112,8 @@ y.backward()
 print("a", a.grad.item(), " b", b.grad.item())
 
 # %% [markdown]
-# Now the popular proposal: call a node's rule, then go into its inputs. In ten lines, on numbers. Each call of a rule is
-# counted; the results are right, but look at the counts when diamonds stand in a row.
+# Now the popular proposal: call a node's rule, then go into its inputs. In ten lines, on numbers. Each call of a rule
+# is counted; the results are right, but look at the counts when diamonds stand in a row.
 
 
 # %%

@@ -74,8 +74,8 @@ def test_leaves_do_not_share_their_gradients():
 
 
 def test_only_the_way_that_was_asked_for():
-    """`swiglu(x, y) = silu(x) y` has one rule for both inputs, which returns a gradient for y too; that of y = 3 x would
-    bring x another 3 silu(x)."""
+    """`swiglu(x, y) = silu(x) y` has one rule for both inputs, which returns a gradient for y too; from y = 3 x would
+    come another 3 silu(x)."""
     def f(blocked):
         x = leaf(1.0)
         y = x * 3.0

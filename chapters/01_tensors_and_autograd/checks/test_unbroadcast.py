@@ -18,7 +18,8 @@ def oracle(g, target):
 
 
 def test_a_bias():
-    check([5, 7, 9], down([[1, 2, 3], [4, 5, 6]], [3]), "the gradient [[1, 2, 3], [4, 5, 6]] of an operand of shape [3]")
+    check([5, 7, 9], down([[1, 2, 3], [4, 5, 6]], [3]),
+          "the gradient [[1, 2, 3], [4, 5, 6]] of an operand of shape [3]")
 
 
 def test_a_column():
