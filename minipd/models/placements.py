@@ -17,7 +17,7 @@ import re
 
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement, Replicate, Shard
-from minipd.framework.errors import InputError
+from minipd.models.config.checks import check_stages
 
 __all__ = ["batch_placements", "parameter_placements", "stage_of"]
 
@@ -58,9 +58,7 @@ def stage_of(name: str, layers: int, stages: int) -> int:
     >>> stage_of("llama.embed_tokens.weight", 5, 2), stage_of("lm_head.weight", 5, 2)
     (0, 1)
     """
-    if layers < stages:
-        raise InputError(f"at least one layer on each of pp = {stages} stages", f"model.layers = {layers}",
-                         "raise model.layers or lower pp in dist.mesh")
+    check_stages(layers, stages)
     if "embed_tokens" in name:
         return 0
     layer = re.search(r"layers\.(\d+)", name)

@@ -16,28 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from minipd.dist.mesh import ProcessMesh, parse_mesh
 from minipd.framework.context import RankContext
 from minipd.framework.dtype import set_default_dtype
 from minipd.framework.errors import InputError
 from minipd.framework.rank import enter, leave
-from minipd.models import plot
+from minipd.models import plot, records
 from minipd.models.batches import Batches, validation_batches
+from minipd.models.build import build
 from minipd.models.config import RunConfig, save, validate
 from minipd.models.corpus import Corpus, load_corpus
 from minipd.models.entropy import bigram_entropy, unigram_entropy
 from minipd.models.generate import generate
-from minipd.models.llama import LlamaForCausalLM
-from minipd.models.placements import batch_placements, parameter_placements
 from minipd.models.progress import TrainingProgress, peak_memory
 from minipd.models.run_folder import CONFIG, METRICS, RunFolder, read_metrics
-from minipd.nn.clip import ClipGradByGlobalNorm
-from minipd.nn.parameter import LazyGuard
-from minipd.optimizer import AdamW
-from minipd.optimizer.lr import CosineAnnealingDecay, LinearWarmup
 from minipd.parallel.checkpoint import load_checkpoint, save_checkpoint
-from minipd.parallel.static_step import StaticStep
-from minipd.parallel.step import EagerStep, Step, shard_model
 
 __all__ = ["run_rank"]
 
@@ -64,17 +56,11 @@ class Trainer:
     def __init__(self, ctx: RankContext, config: RunConfig):
         validate(config, ctx.world_size)
         self.ctx, self.config, self.comm = ctx, config, ctx.comm
-        self.mesh: ProcessMesh = parse_mesh(config.dist.mesh)
         self.first = ctx.rank == 0
         self.corpus = self._load_corpus()
         set_default_dtype(config.train.dtype)
         ctx.rng.seed(config.seed)
-        with LazyGuard():
-            self.model = LlamaForCausalLM(config.model)
-        shard_model(self.model, self.mesh, parameter_placements)
-        self.schedule = self._schedule()
-        self.optimizer = self._optimizer()
-        self.step = self._step()
+        self.model, self.whole, self.rate, self.optimizer, self.step = build(config)
         t = config.train
         self.batches = Batches(self.corpus.train, t.batch, config.data.seq_len, config.seed)
         self.held_out = validation_batches(self.corpus.held_out, t.batch, config.data.seq_len, t.eval_batches)
@@ -102,36 +88,12 @@ class Trainer:
             raise problem
         return result
 
-    def _schedule(self) -> Any:
-        t = self.config.train
-        warmup = t.warmup_steps
-        cosine = CosineAnnealingDecay(t.lr, T_max=max(t.steps - warmup, 1), eta_min=t.min_lr)
-        if not warmup:
-            return cosine
-        return LinearWarmup(cosine, warmup_steps=warmup, start_lr=t.lr / (warmup + 1), end_lr=t.lr)
-
-    def _optimizer(self) -> AdamW:
-        t = self.config.train
-        norms = {p.name for name, p in self.model.named_parameters() if name.endswith("norm.weight")}
-        return AdamW(
-            self.schedule, beta1=t.beta1, beta2=t.beta2, epsilon=t.epsilon, weight_decay=t.weight_decay,
-            parameters=self.model.parameters(), grad_clip=ClipGradByGlobalNorm(t.clip_norm) if t.clip_norm else None,
-            apply_decay_param_fun=lambda name: name not in norms)
-
-    def _step(self) -> Step:
-        t, placements = self.config.train, batch_placements(self.mesh)
-        if self.config.dist.eager:
-            return EagerStep(self.model, self.optimizer, self.mesh, placements, t.micro_batches)
-        shape = (t.batch, self.config.data.seq_len)
-        return StaticStep(self.model, self.optimizer, self.mesh, placements, shape, t.micro_batches,
-                          cinn=self.config.dist.cinn)
-
     def _resume(self) -> int:
         """Fill the state from the checkpoint; returns the steps it has behind it."""
         folder = latest_checkpoint(Path(self.config.resume))
         index = load_checkpoint(folder, self.step.state(), self.comm)
         for _ in range(index["step"]):
-            self.schedule.step()
+            self.rate.step()
         must_go_on(self.config, index["step"])
         return index["step"]
 
@@ -141,10 +103,11 @@ class Trainer:
         config, steps = self.config, self.config.train.steps
         folder = self._on_first(lambda: RunFolder.create(config.out))
         unigram, bigram = self._entropies()
+        texts = records.at_the_beginning(self.comm, self.model, self.step)
         if folder is not None:
             save(config, folder.path / CONFIG)
             self._copy_metrics(folder)
-            for name, text in self.step.programs().items():
+            for name, text in texts.items():
                 folder.write(name, text)
         path = self._shared_path(folder)
         self.progress = TrainingProgress(steps, self.start, shown=self.first)
@@ -196,7 +159,7 @@ class Trainer:
                 loss, stop = self._agree(self.step(ids, labels))
                 row = {"step": step, "loss": loss, "lr": float(self.optimizer.get_lr()),
                        "seconds": time.perf_counter() - began, "tokens": tokens, "memory": peak_memory()}
-                self.schedule.step()
+                self.rate.step()
                 self.progress.update(step, loss, tokens)
                 if int(self.optimizer.scalars()[1]) == taken:
                     row["skipped"] = True
@@ -257,9 +220,12 @@ class Trainer:
         if s.tokens and sample:
             tokenizer = self.corpus.tokenizer
             prompt = tokenizer.encode(s.prompt)
-            text = tokenizer.decode(generate(self.model, prompt, s.tokens, s.temperature, self.config.seed,
+            text = tokenizer.decode(generate(self.whole, prompt, s.tokens, s.temperature, self.config.seed,
                                              known=tokenizer.vocab_size))
+        texts = records.at_the_end(self.comm, self.step)
         if folder is not None:
+            for name, record in texts.items():
+                folder.write(name, record)
             plot.loss_curve(read_metrics(path), path / "loss.svg", unigram, bigram)
             if text:
                 folder.write("sample.txt", text + "\n")

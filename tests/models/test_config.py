@@ -194,7 +194,10 @@ def test_nearest_keys_prefer_the_section():
         (["--mesh", "4"], "a mesh of different axes"),
         (["--mesh", "dp=0"], "a mesh of different axes"),
         (["--mesh", ""], "a mesh of different axes"),
-        (["--mesh", "dp=2,pp=2"], "mesh axes from dp and tp, got 'pp' in dp=2,pp=2"),
+        (["--mesh", "dp=2,xp=2"], "mesh axes from dp, tp, pp, got 'xp' in dp=2,xp=2"),
+        (["--mesh", "pp=5", "--no-tie_embeddings"], "one layer on each of pp = 5 stages, got model.layers = 4: raise"),
+        (["--mesh", "pp=2", "--tie_embeddings"], "model.tie_embeddings = false where pp = 2"),
+        (["--schedule", "2F2B"], "dist.schedule to be FThenB or 1F1B, got '2F2B'"),
         (["--mesh", "tp=3"], "model.heads that tp = 3 divides, got 4: change model.heads or dist.mesh"),
         (["--mesh", "tp=4", "--kv_heads", "2"], "model.kv_heads that tp = 4 divides, got 2"),
         (["--heads", "3"], "model.dim that model.heads = 3 divides, got 128: change model.dim or model.heads"),
@@ -224,7 +227,9 @@ def test_values_that_do_not_fit(arguments, text):
     [
         ["--mesh", "dp=1"],
         ["--mesh", "tp=4"],
-        ["--mesh", "dp=8", "--batch", "8"],
+        ["--mesh", "dp=8", "--batch", "8", "--micro_batches", "1"],
+        ["--mesh", "pp=2,dp=1,tp=2", "--no-tie_embeddings"],
+        ["--mesh", "pp=4", "--no-tie_embeddings", "--micro_batches", "1"],  # fewer micro-batches than stages
         ["--vocab_size", "1021"],  # uneven shards are padded
         ["--ffn_dim", "341"],
         ["--prompt", "", "--tokens", "0"],

@@ -50,7 +50,8 @@ def test_a_run_leaves_everything_in_its_folder(corpus, tmp_path, capsys):
     run = train(corpus, tmp_path, "--steps", "4")
     names = {p.name for p in run.iterdir()}
     assert {"config.toml", "metrics.jsonl", "loss.svg", "sample.txt", "checkpoints", "step.global.pir",
-            "step.rank0.pir", "step.rank0.cinn.pir", "step.rank0.kernels.py"} <= names
+            "step.rank0.pir", "step.rank0.cinn.pir", "step.rank0.kernels.py", "sharding.json", "memory.json"} <= names
+    assert "timeline.json" not in names                 # there are no stages
     rows = read_metrics(run)
     assert [row["step"] for row in rows] == [1, 2, 3, 4] and "val_loss" in rows[-1]
     assert {"loss", "lr", "seconds", "tokens", "memory"} <= rows[0].keys()
@@ -70,6 +71,39 @@ def test_every_mesh_trains_alike(corpus, tmp_path, mode):
             for mesh in ("dp=1,tp=1", "dp=2,tp=2")}
     np.testing.assert_allclose(runs["dp=2,tp=2"], runs["dp=1,tp=1"], rtol=1e-10)
     assert runs["dp=1,tp=1"][-1] < runs["dp=1,tp=1"][0]
+
+
+STAGED = ["--layers", "3", "--no-tie_embeddings", "--micro_batches", "2", "--steps", "3", "--dtype", "float64"]
+
+
+@pytest.mark.parametrize("mode", ["--eager"])
+def test_stages_train_like_one_rank_and_write_the_same(corpus, tmp_path, mode):
+    """Three layers, two on the first stage, one on the second; loss, validation and sample are those of one rank."""
+    one = train(corpus, tmp_path, *STAGED, "--mesh", "dp=1", mode)
+    for mesh in ("pp=2,tp=2", "dp=2,pp=2"):
+        run = train(corpus, tmp_path, *STAGED, "--mesh", mesh, mode)
+        np.testing.assert_allclose(losses(run), losses(one), rtol=1e-10)
+        assert read_metrics(run)[-1]["val_loss"] == pytest.approx(read_metrics(one)[-1]["val_loss"], rel=1e-10)
+        assert (run / "sample.txt").read_text() == (one / "sample.txt").read_text()
+
+
+def test_a_pipeline_leaves_its_timeline_and_where_its_parameters_were(corpus, tmp_path):
+    run = train(corpus, tmp_path, *STAGED, "--mesh", "pp=2,tp=2", "--eager")
+    events = json.loads((run / "timeline.json").read_text())
+    for rank in range(4):
+        jobs = [e for e in events if e["rank"] == rank]
+        assert [(e["type"][0], e["micro"]) for e in jobs] == (
+            [("f", 0), ("f", 1), ("b", 0), ("b", 1), ("o", 0)] if rank < 2 else
+            [("f", 0), ("b", 0), ("f", 1), ("b", 1), ("o", 0)])
+        assert {e["stage"] for e in jobs} == {rank // 2}
+        times = [t for e in jobs for t in (e["start"], e["end"])]
+        assert times == sorted(times) and times[0] >= 0
+    placed = {p["name"]: p for p in json.loads((run / "sharding.json").read_text())}
+    assert placed["llama.layers.1.mlp.up_proj.weight"] == {
+        "name": "llama.layers.1.mlp.up_proj.weight", "shape": [16, 24], "dtype": "float64", "mesh": {"tp": 2},
+        "ranks": [0, 1], "placements": ["S(1)"]}
+    assert placed["lm_head.weight"]["ranks"] == [2, 3] and len(placed) == 9 * 3 + 3
+    assert json.loads((run / "memory.json").read_text()).keys() == {"0", "1", "2", "3"}
 
 
 @pytest.mark.parametrize("mode", ["--eager", "--no-cinn", "--cinn"])
@@ -102,7 +136,7 @@ REFUSED = {
     "heads": (["--mesh", "dp=1,tp=4"], "expected model.heads that tp = 4 divides, got 2"),
     "batch": (["--mesh", "dp=3,tp=1"], "train.batch"),
     "mesh": (["--mesh", "dp=2;tp=2"], "expected a mesh"),
-    "axis": (["--mesh", "dp=2,xp=2"], "expected mesh axes from dp and tp"),
+    "axis": (["--mesh", "dp=2,xp=2"], "expected mesh axes from dp, tp, pp"),
     "key": (["--train.stepz", "3"], "did you mean"),
     "value": (["--steps", "many"], "expected train.steps to be a whole number, got 'many'"),
     "resume": (["--resume", "nowhere"], "nowhere"),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from minipd.framework.errors import InputError
 from minipd.models.config.values import KEYS, RunConfig, get
+from minipd.parallel.pipeline.schedule import SCHEDULES
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,9 @@ RANGES = {
     "sample.temperature": NOT_NEGATIVE,
 }
 
-CHOICES = {"train.dtype": ("float32", "float64"), "dist.comm": ("mpi", "sim")}
+CHOICES = {"train.dtype": ("float32", "float64"), "dist.comm": ("mpi", "sim"), "dist.schedule": tuple(SCHEDULES)}
 
-MESH_AXES = ("dp", "tp")  # what the placements of the model know
+MESH_AXES = ("dp", "tp", "pp")  # what the placements of the model know
 
 
 def validate(config: RunConfig, world_size: int | None = None) -> None:
@@ -78,7 +79,7 @@ dist.mesh
     for axis in axes:
         if axis not in MESH_AXES:
             raise InputError(
-                f"mesh axes from {' and '.join(MESH_AXES)}", f"{axis!r} in {config.dist.mesh}", "change dist.mesh"
+                f"mesh axes from {', '.join(MESH_AXES)}", f"{axis!r} in {config.dist.mesh}", "change dist.mesh"
             )
     if world_size is not None and world_size != config.dist.ranks:
         raise InputError(
@@ -86,7 +87,7 @@ dist.mesh
             f"{config.dist.mesh}, which is {config.dist.ranks}",
             f"start {config.dist.ranks}, or change dist.mesh",
         )
-    dp, tp = axes.get("dp", 1), axes.get("tp", 1)
+    dp, tp, pp = (axes.get(axis, 1) for axis in MESH_AXES)
 
     model, train = config.model, config.train
     _divides("model.heads", model.heads, "model.dim", model.dim, change="model.dim or model.heads")
@@ -99,6 +100,14 @@ dist.mesh
     _divides("model.kv_heads", model.kv_heads, "model.heads", model.heads, change="model.heads or model.kv_heads")
     _divides("tp", tp, "model.heads", model.heads, change="model.heads or dist.mesh")
     _divides("tp", tp, "model.kv_heads", model.kv_heads, change="model.kv_heads or dist.mesh")
+    check_stages(model.layers, pp)
+    if pp > 1 and model.tie_embeddings:
+        raise InputError(
+            f"model.tie_embeddings = false where pp = {pp}: the embedding is on the first stage, the output layer on "
+            "the last",
+            "true",
+            "untie them with --no-tie_embeddings, or set pp = 1 in dist.mesh",
+        )
     parts = dp * train.micro_batches
     change = "train.batch, train.micro_batches or dist.mesh"
     _divides("dp times train.micro_batches", parts, "train.batch", train.batch, change)
@@ -113,6 +122,16 @@ dist.mesh
     if config.sample.tokens and not config.sample.prompt:
         raise InputError(
             "a sample.prompt to go on from", "an empty one", "give one, or write no sample with sample.tokens = 0"
+        )
+
+
+def check_stages(layers: int, stages: int) -> None:
+    """Raise InputError if there are more pipeline stages than layers."""
+    if layers < stages:
+        raise InputError(
+            f"at least one layer on each of pp = {stages} stages",
+            f"model.layers = {layers}",
+            "raise model.layers or lower pp in dist.mesh",
         )
 
 

@@ -48,7 +48,8 @@ class TrainConfig:
 
     steps: int = _value(500, "optimizer steps")
     batch: int = _value(16, "sequences of a step, over all ranks and micro-batches")
-    micro_batches: int = _value(1, "parts in which a rank computes its share of the batch, to save memory")
+    micro_batches: int = _value(1, "parts in which a rank computes its share of the batch, to save memory "
+                                "and to keep the stages of a pipeline busy")
     lr: float = _value(3e-3, "peak learning rate")
     min_lr: float = _value(0.0, "learning rate at the end of the cosine")
     warmup: float = _value(0.1, "part of the steps in which the learning rate rises from 0")
@@ -76,7 +77,9 @@ class TrainConfig:
 class DistConfig:
     """The ranks."""
 
-    mesh: str = _value("dp=2,tp=2", "axes of the mesh and their sizes: dp splits the batch, tp the matrices")
+    mesh: str = _value("dp=2,tp=2", "axes of the mesh and their sizes: dp splits the batch, tp the matrices, pp the "
+                       "layers into stages")
+    schedule: str = _value("1F1B", "order of a pipeline's jobs, where pp > 1: 1F1B or FThenB")
     comm: str = _value("mpi", "how ranks talk: mpi (one process each) or sim (all in one process)")
     eager: bool = _value(False, "run operation by operation, not as one program")
     cinn: bool = _value(True, "compile the program into fused kernels; without, every operator is a library kernel")
