@@ -32,8 +32,18 @@ def local_rows(xp: Any, index: Any, table: Any, axis: int, window: Any, what: st
             shard = "" if window is None else "the whole of which this rank has "
             raise ValueError(f"{what} in 0 .. {total - 1}, {whose} {shard}{describe(table)}, "
                              f"got {low if low < 0 else high}")
-    if window is None:
-        return index, None
+    return (index, None) if window is None else owned_rows(xp, index, n, first)
+
+
+def owned_rows(xp: Any, index: Any, n: int, first: int) -> tuple[Any, Any]:
+    """(positions here, which of them are here) for a shard that has the `n` rows of a table from row `first` on.
+
+    index: int [...], row numbers in the whole table.  Those of other shards get position 0, and False.
+
+    >>> import numpy as np
+    >>> owned_rows(np, np.array([0, 3, 2, 3]), n=2, first=2)
+    (array([0, 1, 0, 1]), array([False,  True,  True,  True]))
+    """
     local = index.astype(xp.int64) - first          # small int types do not hold every difference
     owned = (local >= 0) & (local < n)
     return xp.where(owned, local, 0), owned
