@@ -30,9 +30,11 @@ INT32_END = 2 ** 31
 @decompose_rule("cross_entropy_with_softmax")
 def cross_entropy_with_softmax(logits: Tensor, label: Tensor, *, ignore_index: int = -100,
                                axis: int) -> tuple[Tensor, Tensor]:
-    """log sum e^z - z[label] with z = x - max: the three reductions of vocabulary-parallel cross entropy
-    (Shoeybi et al., Megatron-LM, 2019, section 3): the maximum, the sum, and the logit of the label, which one shard
-    has and the others give as 0.
+    """(softmax, loss): loss = log sum e^z - z[label] with z = x - max, and 0 where the label is `ignore_index`.
+
+    label, loss: of size 1 along `axis`.  An ignored label need not be a position along `axis`, so it is not looked up.
+    The reductions are those of vocabulary-parallel cross entropy (Shoeybi et al., Megatron-LM, 2019, section 3): the
+    maximum, the sum, and the logit of the label, which one shard has and the others give as 0.
     """
     z = shifted(logits, axis)
     e = exp(z)

@@ -28,5 +28,8 @@ def softmax(x: Tensor, *, axis: int) -> Tensor:
 
 
 def shifted(x: Tensor, axis: int) -> Tensor:
-    """x minus its maximum over `axis`, which nothing has none of."""
+    """x minus its maximum over `axis`, in the shape of x: e^shifted overflows nowhere, and its sum is at least 1.
+
+    Where `axis` has no elements there is no maximum, and x is what it is.
+    """
     return x if same(x.payload.shape[axis], 0) else x - Max(x, axis=(axis,), keepdim=True)
