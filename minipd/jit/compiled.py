@@ -95,7 +95,8 @@ class Compiled:
         self.flows = [n for n, v in zip(traced.outputs, traced.output_values, strict=True)
                       if current().grad_enabled and not v.stop_gradient and v.dtype in dtypes.FLOATS]
         wrt = {n: v for n, v in self._sources().items() if not v.stop_gradient and v.dtype in dtypes.FLOATS}
-        self.joint = with_backward(program, self.flows, wrt) if self.flows and wrt else None
+        fuses = self.options.backend is not None
+        self.joint = with_backward(program, self.flows, wrt, fuses) if self.flows and wrt else None
         forward = program.clone() if self.joint is None else self.joint.forward
         self.forward = Executor(run_stages(forward, self.options, "compile", f"{self.name} (forward)"))
         self.backward = None if self.joint is None else Executor(

@@ -1,9 +1,9 @@
 """A program and its gradient, as two programs that run at different times.
 
 The gradient is appended to the forward program first, so that both come from the same rules as in eager mode.  Then
-the two are cut apart: what the backward part reads of the forward part is *saved*.  Inputs and state need not be (the
-caller has them), constants are written again, and a value of which only the shape is read leaves nothing but its
-shape.
+the two are cut apart: what the backward part reads of the forward part is *saved*, or computed again (`saving`).
+Inputs and state need not be (the caller has them), constants are written again, and a value of which only the shape is
+read leaves nothing but its shape.
 
 A forward program with branches pushes what their gradients need on a stack, which does not outlive a run; its backward
 program computes the forward part again instead.
@@ -19,11 +19,12 @@ from minipd.ir.backward import append_backward
 from minipd.ir.builder import Builder
 from minipd.ir.dce import remove_dead_ops
 from minipd.ir.mapping import IrMapping, clone_operation
-from minipd.ir.operation import Operation, captured
+from minipd.ir.operation import Operation
 from minipd.ir.program import Program
-from minipd.ir.schema import constant_of, number_of_tensors
+from minipd.ir.schema import constant_of
 from minipd.ir.trace import Trace
 from minipd.ir.value import Value
+from minipd.jit.saving import run_again, values_read
 
 __all__: list[str] = []
 
@@ -44,8 +45,11 @@ class Joint:
     wrt: list[str] = field(default_factory=list)
 
 
-def with_backward(program: Program, outputs: list[str], wrt: dict[str, Value]) -> Joint:
-    """Differentiate the named outputs with respect to `wrt`, values of the program by name."""
+def with_backward(program: Program, outputs: list[str], wrt: dict[str, Value], fuses: bool = False) -> Joint:
+    """Differentiate the named outputs with respect to `wrt`, values of the program by name.
+
+    fuses: whether the programs will be compiled by a backend that fuses operators; then fewer values are saved.
+    """
     mapping = IrMapping()
     whole = program.clone(mapping)
     trace = Trace(whole)
@@ -54,19 +58,19 @@ def with_backward(program: Program, outputs: list[str], wrt: dict[str, Value]) -
     seeds = [trace.input(f"grad_{i}", Meta(v.shape, v.dtype)) for i, v in enumerate(losses)]
     grads = append_backward(whole, losses, [mapping.look_up(v) for v in wrt.values()], seeds, trace=trace)
     found = {name: g for name, g in zip(wrt, grads, strict=True) if g is not None}
-    joint = split_backward(whole, ahead, found)
+    joint = split_backward(whole, ahead, found, fuses)
     joint.wrt = list(found)
     return joint
 
 
-def split_backward(whole: Program, ahead: list[Operation], grads: dict[str, Value]) -> Joint:
+def split_backward(whole: Program, ahead: list[Operation], grads: dict[str, Value], fuses: bool = False) -> Joint:
     """Split a program in which a backward part follows a forward part; `whole` is used up, it becomes one of the two.
 
     ahead: the operations of the forward part; inputs of both parts are among them.  grads: values that become outputs
-    of the backward program, by name, beside those that it has.
+    of the backward program, by name, beside those that it has.  fuses: as in `with_backward`.
     """
     stacked = any(op.name() == "cf.stack_create" for op in whole.global_block())
-    joint = _recomputing(whole, ahead, grads) if stacked else _cut(whole, ahead, grads)
+    joint = _recomputing(whole, ahead, grads) if stacked else _cut(whole, ahead, grads, fuses)
     for part in (joint.forward, joint.backward):
         remove_dead_ops(part)
     inputs = {op.attributes["name"].value for op in joint.backward.walk() if op.name() == "pd_op.data"}
@@ -90,7 +94,7 @@ def _recomputing(whole: Program, ahead: list[Operation], grads: dict[str, Value]
     return Joint(forward, backward, feeds=feeds, state=list(backward.parameters()))
 
 
-def _cut(whole: Program, ahead: list[Operation], grads: dict[str, Value]) -> Joint:
+def _cut(whole: Program, ahead: list[Operation], grads: dict[str, Value], fuses: bool) -> Joint:
     before = set(ahead)
     behind = [op for op in whole.global_block() if op not in before]
     backward, mapping = Program(), IrMapping()
@@ -99,7 +103,11 @@ def _cut(whole: Program, ahead: list[Operation], grads: dict[str, Value]) -> Joi
     build = Builder(backward.global_block())
     joint = Joint(whole, backward)
     saved: list[Value] = []
-    for value, whole_value in _needed(behind, before, grads).items():
+    read = values_read(behind, before, grads)
+    again: list[Operation] = []
+    if fuses:
+        read, again = run_again(read, ahead)
+    for value, whole_value in read.items():
         op = value.get_defining_op()
         assert op is not None
         if constant_of(value) is not None:
@@ -119,7 +127,7 @@ def _cut(whole: Program, ahead: list[Operation], grads: dict[str, Value]) -> Joi
                 saved.append(value)
                 joint.saved.append(name)
             mapping.add(value, build.data(name, value.shape, value.dtype))
-    for op in behind:
+    for op in (*again, *behind):
         backward.global_block().append(clone_operation(op, mapping))
     for name, g in grads.items():
         build.output(name, mapping.look_up(g))
@@ -129,22 +137,3 @@ def _cut(whole: Program, ahead: list[Operation], grads: dict[str, Value]) -> Joi
     for name, value in zip(joint.saved, saved, strict=True):
         build.output(name, value)
     return joint
-
-
-def _needed(behind: list[Operation], before: set[Operation], grads: dict[str, Value]) -> dict[Value, bool]:
-    """What the backward part reads of the forward part -> whether it reads more than the shape."""
-    needed: dict[Value, bool] = {}
-
-    def note(value: Value, whole: bool) -> None:
-        if value.get_defining_op() in before:
-            needed[value] = needed.get(value, False) or whole
-    for op in behind:
-        row = op.row
-        for i, value in enumerate(op.operands_source()):
-            alone = row is not None and i in row.shape_only and i < number_of_tensors(op, row) - row.variadic
-            note(value, not alone)
-        for value in captured(op) if op.regions else ():
-            note(value, True)
-    for g in grads.values():
-        note(g, True)
-    return needed
