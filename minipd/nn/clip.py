@@ -42,6 +42,10 @@ def global_norm(grads: Sequence[Tensor]) -> Tensor:
 
 
 class _Clip:
+    #: whether ranks clip their gradients together: then each does in every step, also one that has no gradient, for the
+    #: others wait for it
+    shared = False
+
     def __call__(self, params_grads: Pairs) -> Pairs:
         """The pairs with clipped gradients, in order; parameters with need_clip=False keep theirs."""
         chosen = [i for i, (p, _) in enumerate(params_grads) if getattr(p, "need_clip", True)]
@@ -88,7 +92,7 @@ class ClipGradByGlobalNorm(_Clip):
     def checked(self, params_grads: Pairs) -> tuple[Pairs, Tensor | None]:
         """The pairs with clipped gradients, and whether the norm is finite, which costs nothing more to know."""
         chosen = [i for i, (p, _) in enumerate(params_grads) if getattr(p, "need_clip", True)]
-        if not chosen:
+        if not chosen and not self.shared:
             return list(params_grads), None
         grads = [params_grads[i][1] for i in chosen]
         norm = self.norm(grads)

@@ -109,7 +109,7 @@ class Optimizer:
         skip: Any = False
         for group in (*self._groups, self._others):         # each is clipped by itself
             at = [i for i, p in enumerate(params) if self._group(p) is group]
-            if at and group.grad_clip is not None:
+            if group.grad_clip is not None and (at or group is not self._others and _shared(group)):
                 clipped, finite = group.grad_clip.checked([out[i] for i in at])
                 for i, pair in zip(at, clipped, strict=True):
                     out[i] = pair
@@ -199,9 +199,10 @@ class Optimizer:
     def apply_gradients(self, params_grads: Pairs) -> None:
         """One step with these gradients: the parameters, the state and the count are rebound to their new values.
 
-        With global-norm clipping, a step whose gradients are not finite changes nothing, on any rank.
+        With global-norm clipping, a step whose gradients are not finite changes nothing, on any rank.  Without any
+        gradient there is no step, unless other ranks have some and clip together with this one.
         """
-        if not params_grads:
+        if not params_grads and not any(map(_shared, self._groups)):
             return
         params, grads = [p for p, _ in params_grads], [g for _, g in params_grads]
         with using(grad=False):
@@ -298,6 +299,11 @@ class Optimizer:
         saved.set_state_dict(self, state_dict)
 
     load_state_dict = set_dict = set_state_dict
+
+
+def _shared(group: Group) -> bool:
+    """Whether the gradients of a group are clipped together with those of other ranks."""
+    return getattr(group.grad_clip, "shared", False)
 
 
 class _Cache(dict):

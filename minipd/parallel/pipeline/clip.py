@@ -6,6 +6,8 @@ from minipd.dist.mesh import ProcessMesh
 from minipd.dist.rows import StageSum
 from minipd.framework.tensor import Tensor
 from minipd.nn.clip import ClipGradByGlobalNorm, sum_of_squares
+from minipd.ops.cast import cast
+from minipd.ops.creation import full
 from minipd.ops.elementary import sqrt
 
 __all__ = ["ClipGradByStagesNorm"]
@@ -16,14 +18,19 @@ class ClipGradByStagesNorm(ClipGradByGlobalNorm):
     stages' sums of squares add up to that of the whole model, which is taken root of on each of them.
 
     Without the sum each stage would clip by a norm of its own, and the update would no longer be along the gradient.
-    With it all stages see the same norm: a NaN on one of them makes all of them skip the step.
+    With it all stages see the same norm: a NaN on one of them makes all of them skip the step.  A stage without
+    gradients (its parameters are frozen) adds nothing, but adds.
 
     mesh: the whole mesh.  axis: the name of the axis along which the stages are.
     """
+
+    shared = True
 
     def __init__(self, clip_norm: float, mesh: ProcessMesh, axis: str = "pp"):
         super().__init__(clip_norm)
         self.mesh, self.axis = mesh, axis
 
     def norm(self, grads: list[Tensor]) -> Tensor:
-        return sqrt(StageSum(sum_of_squares(grads), mesh=self.mesh, axis=self.axis))
+        squares = sum_of_squares(grads) if grads else full([], 0.0)
+        # in float64 on every stage, whatever the dtypes of its gradients
+        return cast(sqrt(StageSum(cast(squares, "float64"), mesh=self.mesh, axis=self.axis)), squares.dtype)
