@@ -13,7 +13,7 @@ from minipd.framework.floors import wire as _wire
 __version__ = "0.1.0"
 
 FLOORS = (
-    _Floor(1, opens=("framework", "ops", "autograd", "nn", "optimizer", "regularizer", "io", "amp"),
+    _Floor(1, opens=("framework", "ops", "autograd", "nn", "optimizer", "regularizer", "io", "amp", "viz"),
            exports=("framework.dtype", "framework.tensor", "framework.random", "framework.flags",
                     "ops.creation", "ops.cast", "ops.math", "ops.elementary", "ops.logic", "ops.reduce", "ops.linalg",
                     "ops.broadcast", "ops.reshape", "ops.slicing", "ops.joining", "ops.triangle", "ops.activation",
@@ -21,12 +21,14 @@ FLOORS = (
                     "autograd.mode", "autograd.engine", "nn.param_attr", "nn.parameter", "io.serialization"),
            imports=("ops.methods", "ops.update", "ops.norm", "ops.rope", "autograd.tape", "autograd.methods",
                     "autograd", "nn", "optimizer", "regularizer", "io")),
-    _Floor(2, opens=("ir", "jit", "static", "executor", "viz"), imports=("ir", "static", "jit")),
+    _Floor(2, opens=("ir", "jit", "static", "executor", "viz.ir"), imports=("ir", "static", "jit", "viz.ir.display")),
     _Floor(3, opens=("passes",), imports=("passes", "passes.stages")),
-    _Floor(4, opens=("decomposition", "cinn", "viz.loops"), imports=("decomposition", "cinn.dialect", "cinn.stages")),
-    _Floor(5, opens=("dist", "distributed"),
-           imports=("dist.rows", "dist.spmd", "dist.holes", "dist.dialect", "dist.methods", "distributed")),
-    _Floor(6, opens=("parallel", "models")),
+    _Floor(4, opens=("decomposition", "cinn", "viz.cinn"),
+           imports=("decomposition", "cinn.dialect", "cinn.stages", "viz.cinn.display")),
+    _Floor(5, opens=("dist", "distributed", "viz.dist"),
+           imports=("dist.rows", "dist.spmd", "dist.holes", "dist.dialect", "dist.methods", "distributed",
+                    "viz.dist.display")),
+    _Floor(6, opens=("parallel", "models", "viz.parallel")),
     _Floor(7, opens=("inference",)),
     _Floor(8, opens=("device",)),
     _Floor(9, opens=("planner",)),

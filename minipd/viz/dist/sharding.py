@@ -1,0 +1,242 @@
+"""Drawing a sharded tensor: how it is cut, and which rank holds which piece.
+
+On the left the whole tensor, cut where mesh axes split it, true to size; on the right the ranks in their grid, each
+with its piece at its place.  Equal colours are equal pieces.  Of a `Partial` tensor, a rank holds one part of a sum.
+
+At most two dimensions are drawn as a plane; where more are split, several such planes stand beside each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from minipd.dist.mesh import ProcessMesh
+from minipd.dist.placements import Partial, Placement, Shard, check_placements
+from minipd.dist.sharding import local_window, sharding_text
+from minipd.dist.value import DistValue
+from minipd.framework.dtype import to_np
+from minipd.framework.tensor import Tensor
+from minipd.viz.dist.mesh import draw_ranks, place
+from minipd.viz.style import PIECES, text_width
+from minipd.viz.svg import Sheet, Svg
+
+__all__ = ["Cut", "draw_holders", "sharding", "tensor"]
+
+SIDE, LEAST = 190.0, 34.0       # pixels: the longer side of the whole tensor, and the least of any
+SMALL = 0.34                    # how much smaller a rank's picture is
+
+
+def tensor(x: Any, name: str = "") -> Svg:
+    """The picture of a distributed tensor (or of a value of a completed program: anything with mesh and placements).
+
+    Raises: TypeError for what is not distributed.
+    """
+    held = x.payload if isinstance(x, Tensor) else getattr(x, "type", lambda: x)() if not isinstance(x, DistValue) else x
+    if not hasattr(held, "placements"):
+        raise TypeError(f"tensor: expected a distributed tensor, got {x!r}; make it one with shard_tensor")
+    return sharding(held.shape, held.mesh, held.placements, held.dtype, name)
+
+
+def sharding(shape: Sequence[Any], mesh: ProcessMesh, placements: Sequence[Placement], dtype: Any = "float32",
+             name: str = "") -> Svg:
+    """The picture of how a tensor is spread over a mesh.
+
+    Raises: TypeError or ValueError for placements that do not fit.
+
+    >>> from minipd.dist.mesh import parse_mesh
+    >>> sharding((5, 8), parse_mesh("tp=4"), [Shard(0)])
+    <Svg 'f32[5_tp, 8]', ...>
+    """
+    cut = Cut.of(shape, mesh, placements, dtype)
+    said = (f"{name}: " if name else "") + cut.text
+    sheet = Sheet(said)
+    sheet.text(0, 0, said, "mono", 13)
+    sheet.text(0, 18, f"on mesh {', '.join(f'{n} = {s}' for n, s in zip(mesh.names, mesh.sizes, strict=True))}", "dim",
+               11)
+    whole, holders = Sheet(""), Sheet("")
+    _whole(whole, cut)
+    draw_holders(holders, cut)
+    sheet.place(whole, 0, 36)
+    sheet.place(holders, whole.width + 44, 36)
+    return sheet.done()
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A tensor, its placements, and how it is drawn: dimension `down` from top to bottom, `across` from left to right
+    (None: the tensor has no such dimension), the planes that the chunks of other split dimensions make."""
+
+    shape: tuple
+    sizes: tuple[int, ...]                  # the shape, with numbers for what is symbolic
+    dtype: np.dtype
+    mesh: ProcessMesh
+    placements: tuple[Placement, ...]
+    down: int | None
+    across: int | None
+    planes: tuple[int, ...]                 # the other split dimensions
+
+    @classmethod
+    def of(cls, shape: Sequence[Any], mesh: ProcessMesh, placements: Sequence[Placement], dtype: Any) -> Cut:
+        """Choose what is drawn how: two split dimensions if there are two, else those beside the split one."""
+        checked = check_placements(placements, mesh, len(shape), "sharding")
+        ways = [math.prod([s for p, s in zip(checked, mesh.sizes, strict=True) if p.is_shard(d)])
+                for d in range(len(shape))]
+        sizes = tuple(d if isinstance(d, int) else 4 * w for d, w in zip(shape, ways, strict=True))
+        split = [d for d in range(len(shape)) if any(p.is_shard(d) for p in checked)]
+        whole = [d for d in range(len(shape)) if d not in split]
+        drawn = sorted([*split[-2:], *(whole[::-1] + [None, None])][:2], key=lambda d: -1 if d is None else d)
+        return cls(tuple(shape), sizes, to_np(dtype), mesh, checked, drawn[0], drawn[1], tuple(split[:-2]))
+
+    def after(self, placements: Sequence[Placement]) -> Cut:
+        """The same tensor under other placements, drawn the same way where that shows them."""
+        other = Cut.of(self.shape, self.mesh, placements, self.dtype)
+        drawn = {other.down, other.across} | set(other.planes)
+        split = {p.dim for p in other.placements if isinstance(p, Shard)}
+        if split <= {self.down, self.across} and drawn:
+            return Cut(self.shape, other.sizes, self.dtype, self.mesh, other.placements, self.down, self.across, ())
+        return other
+
+    @property
+    def text(self) -> str:
+        """The notation: `f32[5_tp, 8]`."""
+        return sharding_text(self.shape, self.dtype, self.mesh, self.placements)
+
+    def window(self, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """(local shape, offsets) of what a rank holds."""
+        return local_window(self.sizes, self.mesh, self.placements, rank)
+
+    def pieces(self) -> dict[tuple, list[int]]:
+        """Window -> the ranks that hold it, in the order of the windows in the tensor."""
+        found: dict[tuple, list[int]] = {}
+        for rank in self.mesh.process_ids:
+            found.setdefault(self.window(rank), []).append(rank)
+        return dict(sorted(found.items(), key=lambda item: item[0][1]))
+
+    def local(self, rank: int) -> str:
+        """The local shape in words: `[3, 8]`, `[B/2, 8]`; `nothing` if it has no elements."""
+        found = self.window(rank)[0]
+        if 0 in found:
+            return "nothing"
+        ways = [math.prod([s for p, s in zip(self.placements, self.mesh.sizes, strict=True) if p.is_shard(d)])
+                for d in range(len(found))]
+        dims = [str(n) if isinstance(d, int) else f"{d}/{w}" if w > 1 else str(d)
+                for n, d, w in zip(found, self.shape, ways, strict=True)]
+        return f"[{', '.join(dims)}]"
+
+    def part(self, rank: int) -> str:
+        """Which part of a sum (a maximum, ...) a rank holds; nothing if it is no part."""
+        at, found, of = self.mesh.coordinate(rank), 0, 1
+        kinds = []
+        for p, i, size in zip(self.placements, at, self.mesh.sizes, strict=True):
+            if isinstance(p, Partial):
+                found, of = found * size + i, of * size
+                kinds.append(p.op)
+        return f"part {found + 1} of {of}" + ("" if set(kinds) <= {"sum"} else f" ({kinds[0]})") if of > 1 else ""
+
+    def extent(self) -> tuple[float, float]:
+        """Width and height of one plane.  Sides are tempered: 1024 by 16 is drawn long, but not as a hair."""
+        if self.across is None:
+            return LEAST, LEAST
+        if self.down is None:
+            return SIDE, LEAST
+        ratio = math.sqrt(max(self.sizes[self.down], 1) / max(self.sizes[self.across], 1))
+        return (SIDE, max(SIDE * ratio, LEAST)) if ratio < 1 else (max(SIDE / ratio, LEAST), SIDE)
+
+    def levels(self) -> list[tuple[int, ...]]:
+        """The planes, by the offsets of the dimensions that are not drawn."""
+        return sorted({tuple(offsets[d] for d in self.planes) for _, offsets in self.pieces()})
+
+    def box(self, window: tuple, width: float, height: float) -> tuple[int, float, float, float, float]:
+        """(plane, x, y, width, height) of a window, in a plane of that size."""
+        local, offsets = window
+        level = self.levels().index(tuple(offsets[d] for d in self.planes))
+
+        def span(d: int | None, side: float) -> tuple[float, float]:
+            if d is None or not self.sizes[d]:
+                return 0.0, side
+            return offsets[d] / self.sizes[d] * side, local[d] / self.sizes[d] * side
+
+        (x, w), (y, h) = span(self.across, width), span(self.down, height)
+        return level, x, y, w, h
+
+    def colour(self, window: tuple) -> str:
+        """The colour of a piece."""
+        return PIECES[list(self.pieces()).index(window) % len(PIECES)]
+
+
+def _whole(sheet: Sheet, cut: Cut) -> None:
+    """The whole tensor, cut."""
+    width, height = cut.extent()
+    levels = cut.levels()
+    for k, offsets in enumerate(levels):
+        at = k * (width + 26)
+        sheet.rect(at, 0, width, height, "region", radius=0)
+        if cut.planes:
+            words = ", ".join(f"dim {d} from {o}" for d, o in zip(cut.planes, offsets, strict=True))
+            sheet.text(at + width / 2, height + 15, words, "mid dim", 10)
+    for window, ranks in cut.pieces().items():
+        if 0 in window[0]:
+            continue
+        level, x, y, w, h = cut.box(window, width, height)
+        x += level * (width + 26)
+        words = " ".join(map(str, ranks))
+        names = f"rank{'s' * (len(ranks) > 1)} {words}"
+        sheet.rect(x, y, w, h, cut.colour(window), f"{names}: {cut.local(ranks[0])}", 0)
+        for said in (names, words):
+            if text_width(said, 11) < w - 4 and h > 12:
+                sheet.text(x + w / 2, y + h / 2 + 4, said, "mid", 11)
+                break
+    _sides(sheet, cut, width, height)
+
+
+def _sides(sheet: Sheet, cut: Cut, width: float, height: float) -> None:
+    """What the sides are: the dimension, its size, the axes that split it, and into what."""
+    for d, down in ((cut.across, False), (cut.down, True)):
+        if d is None:
+            continue
+        chunks = sorted({(o[d], s[d]) for s, o in cut.pieces()})
+        axes = [n for n, p in zip(cut.mesh.names, cut.placements, strict=True) if p.is_shard(d)]
+        lines = [f"dim {d}: {cut.shape[d]}"]
+        if axes:
+            lines.append("over " + ", ".join(axes))
+            if isinstance(cut.shape[d], int) and len(chunks) <= 8:
+                lines.append(" + ".join(str(n) for _, n in chunks))
+        if down:
+            for i, line in enumerate(lines):
+                sheet.text(-10, height / 2 - 7 * len(lines) + 10 + i * 14, line, "end dim", 11)
+        else:
+            words = lines[0] + (f" {lines[1]}" if axes else "") + (f" = {lines[2]}" if len(lines) > 2 else "")
+            sheet.text(width / 2, -8, words, "mid dim", 11)
+
+
+def draw_holders(sheet: Sheet, cut: Cut) -> None:
+    """The ranks, each with what it holds of the tensor."""
+    width, height = (side * SMALL for side in cut.extent())
+    levels = len(cut.levels())
+    across = levels * width + (levels - 1) * 6
+    words = max((text_width(said, 10) for r in cut.mesh.process_ids for said in (cut.local(r), cut.part(r))), default=0)
+    wide = max(across, words * 1.12, 46) + 16
+    tall = height + 40 + (14 if any(map(cut.part, cut.mesh.process_ids)) else 0)
+
+    def cell(on: Sheet, rank: int, x: float, y: float) -> None:
+        window = cut.window(rank)
+        part = cut.part(rank)
+        on.rect(x, y, wide, tall, "card", f"rank {rank}: {place(cut.mesh, rank)}", 5)
+        on.text(x + 8, y + 14, f"rank {rank}", "", 11)
+        left, top = x + (wide - across) / 2, y + 21
+        for k in range(levels):
+            on.rect(left + k * (width + 6), top, width, height, "bare region", radius=0)
+        if 0 not in window[0]:
+            level, dx, dy, w, h = cut.box(window, width, height)
+            kind = cut.colour(window) + (" dash" if part else "")
+            on.rect(left + level * (width + 6) + dx, top + dy, w, h, kind, radius=0)
+        on.text(x + wide / 2, y + height + 33, cut.local(rank), "mid mono", 10)
+        if part:
+            on.text(x + wide / 2, y + height + 47, part, "mid dim", 10)
+
+    draw_ranks(sheet, cut.mesh, wide, tall, cell)

@@ -1,0 +1,1 @@
+"""Chapter 2: programs, and the use-def chains in them."""

@@ -1,0 +1,212 @@
+"""Drawing programs: a node for each operation, an edge for each use of a value, a cluster for each region.
+
+Values have the names that the program's text gives them (`%12`).  Constants that only spell attributes are written into
+the node that reads them, and bundles are looked through, so that what is seen is the tensors and what computes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from minipd.ir.block import Block
+from minipd.ir.operation import Operation, walk_inside
+from minipd.ir.printer import ProgramPrinter
+from minipd.ir.program import Program
+from minipd.ir.schema import constant_of, is_attribute_only, mutable_operands, number_of_tensors
+from minipd.ir.traits import IrTrait
+from minipd.ir.types import TensorType
+from minipd.ir.value import Value
+from minipd.viz.graph import Cluster, Edge, Graph, Node
+from minipd.viz.render import graph_svg
+from minipd.viz.svg import Svg
+
+__all__ = ["program", "program_graph"]
+
+FUSION = "cinn_op.fusion"
+REGIONS = {"pd_op.if": ("if true", "if false"), "pd_op.while": ("while true",)}
+BUNDLES = ("builtin.combine", "builtin.split")
+NAMES = ("name", "parameter_name", "tensor_name", "output_name", "kernel")
+SEEN_IN_TYPE = ("shape", "dtype")
+MANY = 120          # a program of more operations is drawn with its parameters written into the nodes that read them
+
+
+def program(program: Program | Operation, title: str = "", ops: range | None = None) -> Svg:
+    """The picture of a program, of the part of it that `ops` counts out (operations as they stand in its text, from 0),
+    or of one operation with its regions.
+
+    >>> from minipd.framework.meta import Meta
+    >>> from minipd.framework import dtype as dtypes
+    >>> from minipd.ir.traced import trace
+    >>> program(trace(lambda x: x.exp(), Meta((2,), dtypes.float32.np)).program)
+    <Svg 'program', ...>
+    """
+    return graph_svg(program_graph(program, title, ops))
+
+
+def program_graph(program: Program | Operation, title: str = "", ops: range | None = None) -> Graph:
+    """The drawing of a program, as nodes and edges.
+
+    >>> from minipd.framework.meta import Meta
+    >>> from minipd.framework import dtype as dtypes
+    >>> from minipd.ir.traced import trace
+    >>> graph = program_graph(trace(lambda x: x.exp().sum(), Meta((2,), dtypes.float32.np)).program)
+    >>> [node.label for node in graph.root.nodes]
+    ['data input_0\\n%0: f32[2]', 'exp\\n%1: f32[2]', 'sum axis=(0,)\\n%3: f32[]', 'shadow_output output_0']
+    >>> [(edge.source, edge.target) for edge in graph.edges]
+    [('op0', 'op1'), ('op1', 'op2'), ('op2', 'op3')]
+    """
+    if isinstance(program, Operation):
+        shown, block = [program], outermost(program.parent)
+        title = title or program.name()
+    else:
+        shown, block = program.global_block().ops, program.global_block()
+        title = title or "program"
+        shown = shown if ops is None else [shown[i] for i in ops if i < len(shown)]
+    drawing = _Drawing(value_names(block), len(shown) > MANY)
+    root = Cluster("", title)
+    drawing.block(shown, root)
+    return Graph(title, root, drawing.edges)
+
+
+def outermost(block: Block | None) -> Block | None:
+    """The global block around a block."""
+    while block is not None and block.parent_block is not None:
+        block = block.parent_block
+    return block
+
+
+def value_names(block: Block | None) -> dict[Value, str]:
+    """What the text of the program whose global block this is calls each value."""
+    printer = ProgramPrinter("exact")
+    for outer in block or ():
+        for op in walk_inside(outer):
+            for value in (*op.results(), *op.operands_source(), *(a for b in op.blocks() for a in b.args())):
+                printer.name(value)
+    return printer.names
+
+
+class _Drawing:
+    """Nodes and edges of a program.  fold: parameters are lines of the nodes that read and write them."""
+
+    def __init__(self, names: dict[Value, str], fold: bool):
+        self.names, self.fold = names, fold
+        self.nodes: dict[Operation, Node] = {}
+        self.values: dict[Value, Node] = {}         # arguments of blocks, and what comes from parts not drawn
+        self.edges: list[Edge] = []
+        self.n_clusters = 0
+
+    def block(self, ops: Sequence[Operation], cluster: Cluster, owner: Operation | None = None) -> None:
+        """The operations of a block; what it yields goes to the node of its owner."""
+        for op in ops:
+            if op.name() in BUNDLES or IrTrait.CONSTANT in op.info.traits and is_attribute_only(op):
+                continue
+            if op.name() == "cf.yield":
+                if owner is not None:
+                    self.connect(op.operands_source(), self.nodes[owner].name, cluster)
+                continue
+            if self.fold and self.folded(op):
+                continue
+            self.nodes[op] = node = Node(f"op{len(self.nodes)}", self.label(op), kind(op), tag=self.tag(op))
+            home = self.regions(op, cluster) if op.regions else cluster
+            home.nodes.append(node)
+            operands = op.operands_source() if op.name() != FUSION else []      # its members read them
+            self.connect(operands if op.row is None else operands[:number_of_tensors(op, op.row)], node.name, home)
+
+    def folded(self, op: Operation) -> bool:
+        """Whether the operation is a line in another's node: a parameter with one reader, or its new value."""
+        if op.name() == "builtin.parameter":
+            return op.result(0).has_one_use()
+        if op.name() == "builtin.set_parameter":
+            source = op.operand_source(0).get_defining_op()
+            if source in self.nodes:
+                self.nodes[source].label += f"\nwrites {op.attributes['parameter_name'].value}"
+                return True
+        return False
+
+    def regions(self, op: Operation, cluster: Cluster) -> Cluster:
+        """A cluster for each region of `op`, which stands in the first if that is a fusion group, else outside."""
+        for i, region in enumerate(op.regions):
+            fusion = op.name() == FUSION
+            names = REGIONS.get(op.name(), ())
+            title = "fusion group" if fusion else names[i] if i < len(names) else f"region {i} of {op.name()}"
+            inner = Cluster(f"c{self.n_clusters}", title, "fusion" if fusion else "region")
+            self.n_clusters += 1
+            cluster.clusters.append(inner)
+            for block in region.blocks:
+                self.arguments(block, op, inner)
+                self.block(block.ops, inner, op)
+            if fusion:
+                return inner
+        return cluster
+
+    def arguments(self, block: Block, op: Operation, cluster: Cluster) -> None:
+        """A node for each argument of a block; where there are as many as the last operands, they start as those."""
+        args = block.args()
+        given = op.operands_source()[-len(args):] if args else []
+        for i, argument in enumerate(args):
+            self.values[argument] = node = self.stranger(argument, "argument", cluster)
+            if len(given) == len(args):
+                self.connect([given[i]], node.name, cluster)
+
+    def stranger(self, value: Value, what: str, cluster: Cluster) -> Node:
+        name = self.names.get(value, "%?")
+        node = Node(f"v{len(self.values)}", f"{what}\n{name}: {type_text(value)}", "use", tag=name)
+        cluster.nodes.append(node)
+        return node
+
+    def connect(self, values: Sequence[Value], target: str, cluster: Cluster) -> None:
+        for value in values:
+            op = value.get_defining_op()
+            if op is not None and op.name() in BUNDLES:
+                self.connect(op.operands_source(), target, cluster)
+                continue
+            if self.fold and op is not None and op not in self.nodes and self.folded(op):
+                owner = next(n for n in cluster.nodes if n.name == target)
+                owner.label += f"\nreads {op.attributes['parameter_name'].value}"
+                continue
+            if op in self.nodes:
+                source = self.nodes[op]
+            else:
+                if value not in self.values:
+                    self.values[value] = self.stranger(value, "from outside" if op is None else short(op), cluster)
+                source = self.values[value]
+            if source.name != target:
+                self.edges.append(Edge(source.name, target, f"{self.names.get(value, '')}: {type_text(value)}"))
+
+    def label(self, op: Operation) -> str:
+        """The operation's name with the attributes that tell something, and names and types of its results."""
+        row = op.row
+        shown = [str(op.attributes[n].value) for n in NAMES if n in op.attributes]
+        if row is not None:
+            known = {n: constant_of(v) for n, v in mutable_operands(op).items()}
+            stored = {n: op.attributes[n].value for n in row.attrs if n in op.attributes and n not in SEEN_IN_TYPE}
+            shown += [f"{n}={v}" for n, v in {**stored, **known}.items() if v is not None and v != row.attrs.get(n)]
+        results = [f"{self.names.get(r, '')}: {type_text(r)}" for r in op.results()]
+        return "\n".join([" ".join([short(op), *shown]), *results])
+
+    def tag(self, op: Operation) -> str:
+        return ", ".join(self.names.get(r, "") for r in op.results())
+
+
+def short(op: Operation) -> str:
+    """`matmul` of `pd_op.matmul`."""
+    return op.name().partition(".")[2]
+
+
+def type_text(value: Value) -> str:
+    """`f32[2, 3]`, with how it is sharded if it is; anything but a tensor as it prints."""
+    type = value.type()
+    return type.notation() if isinstance(type, TensorType) else str(type)
+
+
+def kind(op: Operation) -> str:
+    """How the node is coloured."""
+    if op.name() in ("pd_op.data", "builtin.parameter", "builtin.constant"):
+        return "input"
+    if op.name() in ("builtin.shadow_output", "builtin.set_parameter", "pd_op.fetch"):
+        return "output"
+    if op.name() == "cinn_runtime.jit_kernel":
+        return "kernel"
+    if op.row is None:
+        return "control"
+    return "comm" if op.row.comm else "op"

@@ -1,0 +1,1 @@
+"""Chapter 6: pipelines, as planned and as measured."""
