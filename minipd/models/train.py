@@ -75,7 +75,6 @@ def check_inputs(config: RunConfig) -> None:
     if config.resume:
         index = read_index(latest_checkpoint(Path(config.resume)))
         _must_equal("model", dataclasses.asdict(config.model), index["model"], config.resume)
-        _must_equal("dist.mesh", config.dist.mesh, index["mesh"], config.resume)
         _must_equal("train.dtype", config.train.dtype, index["dtype"], config.resume)
         must_go_on(config, index["step"])
 

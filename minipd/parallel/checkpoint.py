@@ -1,9 +1,10 @@
 """Checkpoints: a folder with one safetensors file per rank and an index, renamed into place when it is complete.
 
-A rank writes what it holds: its shard of every tensor.  The index (`index.json`) says what the shards are of: global
-shape, dtype and placements per tensor, with the mesh if it is split, and whatever the trainer adds (step,
-configuration, random state).  A folder under its final name is therefore always whole; an interrupted save leaves only
-a `.tmp` folder behind.
+A rank writes what it holds: its shard of every tensor that it has.  The index (`index.json`) says what the shards are
+of: global shape, dtype, and which ranks have which part, per tensor; and whatever the trainer adds (step,
+configuration).  So a folder under its final name is always whole; an interrupted save leaves only a `.tmp` folder.
+
+It is read on any mesh: each rank puts together what it holds there (`stored.py`).
 """
 
 from __future__ import annotations
@@ -12,50 +13,26 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
-from minipd.dist.sharding import sharding_text
 from minipd.dist.value import DistValue
-from minipd.framework import dtype as dtypes
 from minipd.framework.context import using
 from minipd.framework.errors import InputError
-from minipd.framework.meta import describe
+from minipd.framework.meta import Meta, describe
+from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.optimizer.optimizer import replace
+from minipd.parallel.stored import Stored, entry, held, local_array, merged, resolved, window_of
 
 __all__ = ["load_checkpoint", "read_index", "save_checkpoint"]
 
-FORMAT = 1
-
-
-def held(t: Tensor) -> np.ndarray | DistValue:
-    """A tensor's value as it is held now: a Partial that somebody has resolved is what it was resolved to."""
-    return t.payload.held() if isinstance(t.payload, DistValue) else t.payload
-
-
-def local_array(t: Tensor) -> np.ndarray:
-    """What this rank holds of a tensor."""
-    p = held(t)
-    return p.local if isinstance(p, DistValue) else p
-
-
-def _describe(t: Tensor) -> dict[str, Any]:
-    """What the index says of a tensor.  One that is not distributed is whole on every rank: it reads as replicated.
-
-    The mesh belongs to a split one: under another order of ranks, or of axes, the same rank has another part.
-    """
-    p = held(t)
-    found = {"shape": list(p.shape), "dtype": dtypes.of(p.dtype).name, "sharding": describe(p)}
-    if isinstance(p, DistValue):
-        found["sharding"] = sharding_text(p.shape, p.dtype, p.mesh, p.placements)
-        if not all(q.is_replicated() for q in p.placements):
-            found["mesh"] = f"{p.mesh.text()} of the ranks {p.mesh.process_ids}"
-    return found
+FORMAT = 2
 
 
 def _file(rank: int) -> str:
@@ -65,7 +42,8 @@ def _file(rank: int) -> str:
 def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], extra: Mapping[str, Any], comm: Any = None) -> Path:
     """Write a checkpoint; every rank calls this, and when it returns on any of them the folder is complete.
 
-    folder: the final name, which must not exist.  extra: JSON values for the index.
+    folder: the final name, which must not exist.  tensors: those that this rank has; ranks may have different ones (the
+    stages of a pipeline do).  extra: JSON values for the index.
     Raises: InputError on every rank if the folder exists already.
     """
     rank, size = (0, 1) if comm is None else (comm.rank, comm.size)
@@ -80,11 +58,12 @@ def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], extra: Mapping[
         temporary.mkdir(parents=True)
     if comm is not None:
         comm.barrier()
-    save_file({name: np.asarray(local_array(t), order="C") for name, t in tensors.items()}, temporary / _file(rank))
-    if comm is not None:
-        comm.barrier()                                      # the index is written when every shard is
+    arrays = {name: np.asarray(local_array(resolved(t)), order="C") for name, t in tensors.items()}
+    save_file(arrays, temporary / _file(rank))
+    mine = {name: entry(t) for name, t in tensors.items()}
+    entries = [mine] if comm is None else comm.all_gather_object(mine)      # the index is written when every shard is
     if rank == 0:
-        index = {"format": FORMAT, "ranks": size, "tensors": {n: _describe(t) for n, t in tensors.items()}, **extra}
+        index = {"format": FORMAT, "ranks": size, "tensors": merged(entries), **extra}
         (temporary / "index.json").write_text(json.dumps(index, indent=1), encoding="utf-8")
         os.replace(temporary, folder)
     if comm is not None:
@@ -114,16 +93,19 @@ def read_index(folder: Path) -> dict[str, Any]:
 
 
 def load_checkpoint(folder: Path, tensors: Mapping[str, Tensor], comm: Any = None) -> dict[str, Any]:
-    """Fill `tensors` with what a checkpoint holds; every rank calls this.  Returns the index.
+    """Fill `tensors` with what a checkpoint holds, whatever mesh it was written on; every rank calls this, with the
+    tensors that it has.  Returns the index.
 
     Nothing is touched, on any rank, unless everything fits on all of them.
-    Raises: InputError, on every rank, if the checkpoint is of another model, of another mesh, or damaged.
+    Raises: InputError, on every rank, if the checkpoint is of another model, or damaged.
     """
-    rank, size = (0, 1) if comm is None else (comm.rank, comm.size)
     problem: InputError | None = None
+    index, arrays, wanted = {}, {}, {name: describe(_whole(t)) for name, t in tensors.items()}
+    if comm is not None:                # what another stage reads is not missing here
+        wanted = {name: text for mine in comm.all_gather_object(wanted) for name, text in mine.items()}
     try:
         index = read_index(folder)
-        arrays = _fitting(folder, index, tensors, rank, size)
+        arrays = _fitting(folder, index, tensors, wanted)
     except InputError as error:
         problem = error
     if comm is not None:                # a rank that goes on alone would have half of another state
@@ -132,31 +114,42 @@ def load_checkpoint(folder: Path, tensors: Mapping[str, Tensor], comm: Any = Non
         raise problem
     with using(grad=False):
         for name, t in tensors.items():
-            _fill(t, np.array(arrays.pop(name)))
+            _fill(t, arrays.pop(name))
     return index
 
 
-def _fitting(folder: Path, index: Mapping[str, Any], tensors: Mapping[str, Tensor], rank: int,
-             size: int) -> dict[str, np.ndarray]:
-    """What the file of a rank holds, if it is what `tensors` want."""
-    if index["ranks"] != size:
-        raise InputError(f"a checkpoint of {size} rank(s)", f"one of {index['ranks']} in {folder}",
-                         f"resume on {index['ranks']} rank(s), with the mesh it was written on")
-    expected = {n: _describe(t) for n, t in tensors.items()}
-    if index["tensors"] != expected:
-        raise InputError(f"a checkpoint of this model: {len(expected)} tensors",
-                         _difference(expected, index["tensors"], folder),
-                         "resume with the configuration that the checkpoint was written with")
+def _whole(t: Tensor) -> Meta:
+    return Meta(tuple(t.payload.shape), t.payload.dtype)
+
+
+def _fitting(folder: Path, index: Mapping[str, Any], tensors: Mapping[str, Tensor],
+             wanted: Mapping[str, str]) -> dict[str, np.ndarray]:
+    """What this rank holds of its tensors, from the files.   wanted: shape and dtype of the tensors of all ranks."""
+    rank = current().rank
     try:
-        arrays = load_file(folder / _file(rank))
-    except (OSError, SafetensorError) as e:
-        raise InputError("a complete checkpoint", f"{folder / _file(rank)} ({e})", "use another checkpoint") from None
-    for name, t in tensors.items():
-        want, got = describe(local_array(t)), describe(arrays[name]) if name in arrays else "nothing"
-        if want != got:
-            raise InputError(f"{name}: {want} on rank {rank}", f"{got} in {folder / _file(rank)}",
-                             "use another checkpoint")
-    return arrays
+        stored = {name: Stored(name, found) for name, found in index["tensors"].items()}
+    except (KeyError, TypeError, ValueError) as e:
+        raise InputError("an index.json that says what its tensors are", f"{folder / 'index.json'} ({e!r})",
+                         "use another checkpoint") from None
+    found = {name: describe(Meta(s.shape, s.dtype)) for name, s in stored.items()}
+    if wanted != found:
+        raise InputError(f"a checkpoint of this model: {len(wanted)} tensors", _difference(wanted, found, folder),
+                         "resume with the configuration that the checkpoint was written with")
+    with ExitStack() as files:
+        opened: dict[int, Any] = {}
+
+        def read(holder: int, name: str, meta: Meta) -> np.ndarray:
+            path = folder / _file(holder)
+            try:
+                if holder not in opened:
+                    opened[holder] = files.enter_context(safe_open(path, framework="numpy"))
+                array = opened[holder].get_tensor(name)
+            except (OSError, SafetensorError) as e:
+                raise InputError("a complete checkpoint", f"{path} ({e})", "use another checkpoint") from None
+            if describe(array) != describe(meta):
+                raise InputError(f"{name}: {describe(meta)}", f"{describe(array)} in {path}", "use another checkpoint")
+            return array
+        return {name: stored[name].read(window_of(t), rank, read) for name, t in tensors.items()}
 
 
 def _fill(t: Tensor, array: np.ndarray) -> None:
@@ -166,13 +159,14 @@ def _fill(t: Tensor, array: np.ndarray) -> None:
     replace(t, Tensor(new))
 
 
-def _difference(expected: Mapping[str, Any], found: Mapping[str, Any], folder: Path) -> str:
-    missing, extra = sorted(expected.keys() - found.keys()), sorted(found.keys() - expected.keys())
+def _difference(wanted: Mapping[str, str], found: Mapping[str, str], folder: Path) -> str:
+    missing, extra = ([n for n in a if n not in b] for a, b in ((wanted, found), (found, wanted)))
     if missing or extra:
-        return (f"{len(found)} in {folder}" + (f", without {missing[0]}" if missing else "")
-                + (f", with {extra[0]}" if extra else ""))
-    name = next(n for n in expected if expected[n] != found[n])
+        return (f"{len(found)} in {folder}" + (f", without {_some(missing)}" if missing else "")
+                + (f", with {_some(extra)}" if extra else ""))
+    name = next(n for n in wanted if wanted[n] != found[n])
+    return f"{name}: expected {wanted[name]}, found {found[name]} in {folder}"
 
-    def text(d: Mapping[str, Any]) -> str:
-        return f"{d['sharding']} on the mesh {d['mesh']}" if "mesh" in d else d["sharding"]
-    return f"{name}: expected {text(expected[name])}, found {text(found[name])} in {folder}"
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

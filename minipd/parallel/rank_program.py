@@ -27,7 +27,7 @@ from minipd.framework.tensor import Tensor
 from minipd.ir.operation import Operation
 from minipd.ir.program import Program
 from minipd.ir.trace import Trace
-from minipd.parallel.checkpoint import local_array
+from minipd.parallel.stored import local_array
 
 __all__ = ["RankProgram"]
 

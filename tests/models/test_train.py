@@ -115,6 +115,18 @@ def test_resume_continues_to_the_bit(corpus, tmp_path, mode):
     assert (resumed / "checkpoints" / "step-000006").is_dir()
 
 
+def test_any_mesh_goes_on_from_a_checkpoint_of_another(corpus, tmp_path):
+    """With stages, without, and back: the next losses are those of the run that was not interrupted (hard case E7)."""
+    whole = train(corpus, tmp_path, *STAGED, "--steps", "6", "--mesh", "dp=1", "--eager")
+    run = train(corpus, tmp_path, *STAGED, "--steps", "6", "--mesh", "pp=2", "--eager", "--checkpoint_every", "2")
+    first = run / "checkpoints" / "step-000002"
+    for mesh in ("dp=2,tp=2", "tp=2,pp=2", "pp=3,dp=1"):
+        resumed = train(corpus, tmp_path, *STAGED, "--steps", "6", "--resume", str(first), "--mesh", mesh,
+                        "--checkpoint_every", "1")
+        np.testing.assert_allclose(losses(resumed), losses(whole), rtol=1e-10)
+        first = resumed / "checkpoints" / f"step-{int(first.name[5:]) + 1:06d}"
+
+
 def test_a_checkpoint_copied_out_of_its_run_is_resumed(corpus, tmp_path, monkeypatch):
     run = train(corpus, tmp_path / "runs", "--steps", "4", "--checkpoint_every", "2", "--mesh", "dp=1,tp=1")
     shutil.copytree(run / "checkpoints" / "step-000002", tmp_path / "copy")
@@ -158,10 +170,10 @@ def test_a_missing_corpus_is_refused(tmp_path, capsys):
     assert "none.txt" in err and len(err.splitlines()) == 1 and not (tmp_path / "runs").exists()
 
 
-def test_a_checkpoint_of_another_model_or_mesh_is_refused(corpus, tmp_path, capsys):
+def test_a_checkpoint_of_another_model_is_refused(corpus, tmp_path, capsys):
     run = train(corpus, tmp_path, "--steps", "2", "--mesh", "dp=2,tp=1")
     before = {p: p.stat().st_mtime_ns for p in run.rglob("*")}
-    for more, text in ((["--dim", "32"], "model.dim"), (["--mesh", "dp=1,tp=2"], "dist.mesh"),
+    for more, text in ((["--dim", "32"], "model.dim"),
                        (["--steps", "2"], "train.steps above 2"), (["--dtype", "float64"], "train.dtype")):
         assert main(["train", "--resume", str(run), "--comm", "sim", *more]) == 2
         err = capsys.readouterr().err.strip()

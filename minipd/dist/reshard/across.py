@@ -57,19 +57,19 @@ def plan_across(shape: tuple[int, ...], src_mesh: ProcessMesh, src: tuple[Placem
     1 -> 3 (1,) (3,)
     1 -> 4 (2,) (4,)
     """
-    holders = _by_window(shape, src_mesh, src)
+    holders = by_window(shape, src_mesh, src)
     found = []
-    for wanted, targets in _by_window(shape, dst_mesh, dst).items():
+    for wanted, targets in by_window(shape, dst_mesh, dst).items():
         for turn, target in enumerate(targets):
             for window, ranks in holders.items():
-                block = _overlap(wanted, window)
+                block = overlap(wanted, window)
                 if block is not None:
                     source = target if target in ranks else ranks[turn % len(ranks)]
                     found.append(Message(source, target, *block))
     return tuple(sorted(found, key=lambda m: (dst_mesh.process_ids.index(m.dst), m.offsets)))
 
 
-def _by_window(shape: tuple[int, ...], mesh: ProcessMesh, placements: Sequence[Placement]) -> dict[Window, list[int]]:
+def by_window(shape: tuple[int, ...], mesh: ProcessMesh, placements: Sequence[Placement]) -> dict[Window, list[int]]:
     """The different windows of a tensor, each with the ranks that hold it."""
     found: dict[Window, list[int]] = {}
     for rank in mesh.process_ids:
@@ -77,7 +77,7 @@ def _by_window(shape: tuple[int, ...], mesh: ProcessMesh, placements: Sequence[P
     return found
 
 
-def _overlap(a: Window, b: Window) -> Window | None:
+def overlap(a: Window, b: Window) -> Window | None:
     """The block that is in both windows; None if that is nothing."""
     starts = [max(i, j) for i, j in zip(a[1], b[1], strict=True)]
     ends = [min(i + n, j + m) for n, i, m, j in zip(*a, *b, strict=True)]
