@@ -91,8 +91,6 @@ def read(number: int) -> Chapter:
 
 def read_chapter(folder: Path) -> Chapter:
     """Raises: CourseError that names the file, the key and what was expected there."""
-    from minipd import FLOORS  # late: see errors.py
-
     path = folder / "chapter.toml"
     where = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else str(path)
     try:
@@ -103,10 +101,6 @@ def read_chapter(folder: Path) -> Chapter:
     number = table["number"]
     if not folder.name.startswith(f"{number:02d}_"):
         raise CourseError(f"{where}: number", f"the number in the folder's name, {folder.name}", str(number))
-    opened = {floor.number: floor.opens for floor in FLOORS}
-    if tuple(table["opens"]) != opened.get(number):
-        raise CourseError(f"{where}: opens", f"what floor {number} opens in minipd/__init__.py (FLOORS), "
-                          f"{list(opened.get(number, ()))}", str(table["opens"]), "make the two equal")
     exercises: dict[str, Exercise] = {}
     for i, row in enumerate(table["exercise"], 1):
         exercise = _exercise(row, folder, f"{where}: exercise {i}")
@@ -122,7 +116,7 @@ def _exercise(row: Any, folder: Path, where: str) -> Exercise:
     _check_keys(row, EXERCISE_KEYS, where)
     where = f"{where} ({row['name']})"
     if not row["name"].isidentifier():
-        raise CourseError(f"{where}: name", "a name that a Python file can have", repr(row["name"]))
+        raise CourseError(f"{where}: name", "a name for a Python file", repr(row["name"]))
     if row["minutes"] < 1:
         raise CourseError(f"{where}: minutes", "at least 1", str(row["minutes"]))
     target = Target.parse(row["target"], f"{where}: target")
@@ -131,13 +125,20 @@ def _exercise(row: Any, folder: Path, where: str) -> Exercise:
 
 
 def verify(chapter: Chapter) -> None:
-    """That each exercise has checks, and that the part of the lesson it points to is there.  (A chapter that is being
-    written can be read and graded before.)
+    """That the chapter opens what its floor opens, that each exercise has checks, and that the part of the lesson it
+    points to is there.  (A chapter that is being written can be read and graded before.)
 
     Raises: CourseError.
     """
+    from minipd import FLOORS  # late: see errors.py
+
+    path = f"{chapter.folder.name}/chapter.toml"
+    opens = next((floor.opens for floor in FLOORS if floor.number == chapter.number), ())
+    if chapter.opens != opens:
+        raise CourseError(f"{path}: opens", f"what floor {chapter.number} opens in minipd/__init__.py (FLOORS), "
+                          f"{list(opens)}", str(list(chapter.opens)), "make the two equal")
     for exercise in chapter.exercises:
-        where = f"{chapter.folder.name}/chapter.toml: exercise {exercise.name}"
+        where = f"{path}: exercise {exercise.name}"
         if not exercise.check.is_file():
             raise CourseError(where, "its checks", f"no file checks/{exercise.check.name}")
         _verify_anchor(exercise, f"{where}: read")

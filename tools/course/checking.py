@@ -14,6 +14,8 @@ import numpy as np
 
 #: What a float may differ by, as a share of the expected value: a correct solution may round in another order.
 RTOL = {2: 1e-2, 4: 1e-5, 8: 1e-9}          # by the size in bytes of the narrower of the two floats
+#: In a text of so many characters a reader finds the difference without being told where it is.
+SHORT = 40
 
 
 class Mismatch(AssertionError):
@@ -57,7 +59,8 @@ def check(expected: Any, got: Any, on: str, *, rtol: float | None = None, atol: 
         return
     if isinstance(expected, str) and isinstance(got, str) and "\n" in expected + got:
         raise Mismatch(_text(expected), f"{_text(got)}\n{_diff(expected, got)}", on)
-    raise Mismatch(_text(expected), _text(got), on, place)
+    text = _text(expected)
+    raise Mismatch(text, _text(got), on, place if len(text) > SHORT else "")
 
 
 def _plain(x: Any) -> Any:

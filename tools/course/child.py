@@ -87,10 +87,11 @@ def _load(target: Target, student: Path) -> Result | None:
         return failure(expected=error.expected, got=error.got, on="", why=error.do, at=error.where)
     except SyntaxError as error:
         at = f"line {error.lineno}: {(error.text or '').strip()}" if error.lineno else ""
-        return failure(expected="a file that Python can read", got=f"{type(error).__name__}: {error.msg}", on="", at=at)
+        return failure(expected="a file that Python can read", got=f"{type(error).__name__}: {error.msg}", on="", at=at,
+                       why="save it as UTF-8" if "encoding" in error.msg else "")
     except BaseException as error:          # SystemExit too: the other exercises are still to be graded
         result = explain(error, student, LOADING)
-        if result["at"]:
+        if result.get("at"):
             result["why"] = "minipd is only half loaded when this line runs; inside of the function it runs later"
         return result
 
@@ -130,7 +131,7 @@ class Recorder:
             return self.failure
         if self.collected and self.passed == self.collected:
             return {"state": "passed", "checks": self.passed}
-        return failure(expected=f"{self.collected} checks to pass", got=f"{self.passed} that did", on="")
+        return failure(expected="checks that pass", got=f"{self.passed} of {self.collected} that did", on="")
 
 
 def failure(expected: str, got: str, on: str, check: str = "", at: str = "", why: str = "", where: str = "") -> Result:

@@ -33,6 +33,7 @@ TIMEOUT = 120
 RTOL = 1e-3
 
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?")
+COLOUR = re.compile("\x1b\\[[0-9;]*m")
 ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}")
 
 
@@ -80,7 +81,7 @@ def run(path: Path, timeout: int = TIMEOUT) -> NotebookNode:
         except CellTimeoutError as error:
             raise CourseError(path.name, f"each cell to take less than {timeout} seconds", str(error)) from None
         except CellExecutionError as error:
-            raise CourseError(path.name, "every cell to run", f"an error:\n{error}") from None
+            raise CourseError(path.name, "every cell to run", "an error:\n" + COLOUR.sub("", str(error))) from None
     notebook.metadata = metadata
     for number, cell in enumerate(notebook.cells, 1):
         cell.metadata.pop("execution", None)
@@ -146,6 +147,8 @@ def stale(path: Path) -> str:
 
 def other_outputs(path: Path, fresh: NotebookNode) -> str:
     """Where a fresh run shows something else than the built notebook, "" if nowhere."""
+    if stale(path):
+        return stale(path)
     built = nbformat.read(path.with_suffix(".ipynb"), as_version=4)
     for number, (old, new) in enumerate(zip(built.cells, fresh.cells, strict=True), 1):
         before, after = ([holder[key] for output in cell.get("outputs", ()) for holder, key in _texts(output)]

@@ -17,7 +17,7 @@ def verdict_text(chapter: Chapter, verdict: Verdict) -> str:
     exercise, fields = verdict.exercise, verdict.fields
     lines = [f"{exercise.name}: {WORDS[verdict.state]}"]
     if verdict.passed:
-        lines[0] += f" ({fields['checks']} checks)"
+        lines[0] += f" ({fields['checks']} check{'s' * (fields['checks'] != 1)})"
         return lines[0]
     rows = [("file", shown(verdict.file))]
     if verdict.state == "unwritten":
@@ -30,7 +30,7 @@ def verdict_text(chapter: Chapter, verdict: Verdict) -> str:
                 ("do", fields["why"]), *rows, ("at", fields["at"]), ("check", _check(verdict))]
     rows.append(("read", exercise.lesson))
     lines += [_row(label, text) for label, text in rows if text]
-    if verdict.printed.strip() and verdict.state == "failed":
+    if verdict.printed.strip():
         lines.append(_row("printed", _tail(verdict.printed)))
     return "\n".join(lines)
 

@@ -61,9 +61,16 @@ class Found(NamedTuple):
     function: Function
 
     @property
-    def statement(self) -> ast.stmt:
+    def statement(self) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef:
         """The statement of the module that holds the function."""
         return self.cls or self.function
+
+    @property
+    def registering(self) -> list[ast.expr]:
+        """The decorators that take the function up into a table, `@spmd("matmul")`: those that are calls.  They belong
+        to what is around the function, and no student writes them; others (`@property`) say of what kind it is.
+        """
+        return [decorator for decorator in self.function.decorator_list if isinstance(decorator, ast.Call)]
 
 
 def find(target: Target, where: str) -> Found:

@@ -10,6 +10,7 @@ import ast
 import difflib
 import dis
 from collections.abc import Sequence
+from importlib.util import decode_source
 from pathlib import Path
 from types import CodeType
 
@@ -30,11 +31,10 @@ class Student:
 
     def __init__(self, path: Path, target: Target):
         self.path, self.target = path, target
-        text = path.read_bytes()        # as bytes: a BOM and a declared encoding are Python's business
         try:
-            tree = ast.parse(text, str(path))
+            tree = ast.parse(decode_source(path.read_bytes()), str(path))
             compile(tree, str(path), "exec", dont_inherit=True)     # finds `return` outside of a function and the like
-        except (ValueError, RecursionError) as error:               # a null byte; a hundred brackets in each other
+        except (ValueError, RecursionError) as error:       # not UTF-8; a null byte; a hundred brackets in each other
             raise SyntaxError(str(error)) from None
         self.body = [node for node in tree.body
                      if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")]
@@ -54,10 +54,11 @@ class Student:
         at = kept.index(self.body[at])
         here = kept[at]
         if found.cls is None:
+            self._register(here, found)
             return kept[:at], [here], kept[at + 1:]
         if not isinstance(here, ast.ClassDef):
             raise CourseError(f"{self.path.name}, line {here.lineno}", what, f"a {name} that is no class")
-        self._place(here.body, method, what)
+        self._register(here.body[self._place(here.body, method, what)], found)
         inside = [node for node in here.body if not isinstance(node, ast.Expr)]      # without its docstring
         names = {name for node in inside for name in bound(node)}
         return kept[:at], self._without_clashes(inside, found.cls.body, method, names), kept[at + 1:]
@@ -72,6 +73,19 @@ class Student:
         raise CourseError(self.path.name, what, f"only {', '.join(there)}" if there else "none",
                           f"if {near[0]} is it, give it back its name" if near else
                           "to start over, move the file away and make a new one with `make exercise-N`")
+
+    def _register(self, function: ast.stmt, found: Found) -> None:
+        """Give the function the library's decorators that take it up into a table, unless they are there."""
+        if not found.registering:
+            return
+        if not isinstance(function, Function):
+            raise CourseError(f"{self.path.name}, line {function.lineno}", f"def {found.function.name}(...)",
+                              f"{found.function.name} defined otherwise", "the library registers it by a decorator")
+        there = {ast.dump(decorator) for decorator in function.decorator_list}
+        missing = [decorator for decorator in found.registering if ast.dump(decorator) not in there]
+        for node in (node for decorator in missing for node in ast.walk(decorator) if isinstance(node, ast.expr)):
+            node.lineno = node.end_lineno = function.lineno         # of the student's file, for tracebacks
+        function.decorator_list[:0] = missing
 
     def _needed(self, function: ast.stmt) -> set[str]:
         """The names that the function uses, and those that their definitions in the file use."""

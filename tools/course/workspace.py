@@ -37,18 +37,30 @@ def write(chapter: Chapter, workspace: Path = WORKSPACE) -> list[tuple[Path, boo
 def stub(chapter: Chapter, exercise: Exercise) -> str:
     """The text of a file to fill in."""
     found = find(exercise.target, exercise.name)
+    return _file(chapter, exercise, found, _blanked(found, exercise))
+
+
+def solution(chapter: Chapter, exercise: Exercise) -> str:
+    """The same, filled in with what the library has."""
+    found = find(exercise.target, exercise.name)
+    return _file(chapter, exercise, found, "".join(_lines(found)))
+
+
+def _file(chapter: Chapter, exercise: Exercise, found: Found, function: str) -> str:
     parts = [_header(chapter, exercise), _imports(found)]
     if own := _own_names(found):
         parts.append(f"from {exercise.target.module} import {', '.join(own)}")
-    blank = _blanked(found, exercise)
+    kind = "".join(f"@{ast.unparse(d)}\n" for d in found.function.decorator_list if d not in found.registering)
+    function = kind + textwrap.dedent(function).rstrip()
     if found.cls is not None:
-        blank = f"class {found.cls.name}:\n{textwrap.indent(blank, '    ')}"
-    return "\n".join(part for part in parts if part) + f"\n\n\n{blank}\n"
+        docstring = f"    {_docstring(found, found.cls)}\n\n" if _docstring(found, found.cls) else ""
+        function = f"class {found.cls.name}:\n{docstring}{textwrap.indent(function, '    ')}"
+    return "\n".join(part for part in parts if part) + f"\n\n\n{function}\n"
 
 
 def _header(chapter: Chapter, exercise: Exercise) -> str:
     number = chapter.exercises.index(exercise) + 1
-    task = exercise.task or f"{exercise.target.qualname}, below: its docstring says what it must do."
+    task = f"{exercise.target.qualname}, below. {exercise.task or 'Its docstring says what it must do.'}"
     rows = [("Write", task), ("Read", exercise.lesson), ("Check", f"make check-{chapter.number} ARGS={exercise.name}")]
     lines = [f"Exercise {number} of chapter {chapter.number}: {exercise.title} (about {exercise.minutes} minutes)", ""]
     for label, text in rows:
@@ -81,27 +93,30 @@ def _own_names(found: Found) -> list[str]:
 
 def _blanked(found: Found, exercise: Exercise) -> str:
     """The function's text up to the end of its docstring, and a body that says that it is yet to be written."""
-    function = found.function
-    start = function.decorator_list[0].lineno if function.decorator_list else function.lineno
-    lines = found.text.splitlines(keepends=True)[start - 1:function.end_lineno]
-    head = _signature("".join(lines), skip=function.lineno - start)
-    first = function.body[0]
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-        indent = " " * (function.col_offset + 4)
-        docstring = "".join(found.text.splitlines(keepends=True)[first.lineno - 1:first.end_lineno]).strip()
-        head += f"\n{indent}{docstring}"
+    indent = " " * (found.function.col_offset + 4)
     body = f'raise NotImplementedError("exercise {exercise.name}: {exercise.target.qualname} is not written yet")'
-    return textwrap.dedent(f"{head}\n{' ' * (function.col_offset + 4)}{body}")
+    parts = [_signature("".join(_lines(found))), f"{indent}{_docstring(found, found.function)}", f"{indent}{body}"]
+    return "\n".join(part for part in parts if part.strip())
 
 
-def _signature(text: str, skip: int) -> str:
-    """The text up to the colon that ends the signature; comments behind it may give the answer away.
+def _lines(found: Found) -> list[str]:
+    """The function's, without its decorators."""
+    return found.text.splitlines(keepends=True)[found.function.lineno - 1:found.function.end_lineno]
 
-    text: of a whole function, from its first decorator on.  skip: how many lines the decorators take.
-    """
+
+def _docstring(found: Found, node: Function | ast.ClassDef) -> str:
+    """The docstring as it is written, "" if there is none."""
+    first = node.body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        return ast.get_source_segment(found.text, first) or ""
+    return ""
+
+
+def _signature(text: str) -> str:
+    """The text of a function up to the colon that ends its signature; comments behind it may give the answer away."""
     depth = 0
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.OP and token.start[0] > skip:
+        if token.type == tokenize.OP:
             depth += (token.string in "([{") - (token.string in ")]}")
             if token.string == ":" and depth == 0:
                 lines = text.splitlines(keepends=True)

@@ -1,0 +1,44 @@
+"""The grader is proven: in every exercise the library passes, the untouched stub fails with a pointer to the lesson,
+and every planted wrong solution fails."""
+
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pytest
+
+from tools.course import chapter, grade, report, workspace
+from tools.course.chapter import folders, read_chapter
+
+EXERCISES = [pytest.param(folder, row["name"], id=f"{folder.name}-{row['name']}") for folder in folders()
+             for row in tomllib.loads((folder / "chapter.toml").read_text())["exercise"]]
+
+
+@pytest.mark.parametrize(("folder", "name"), EXERCISES)
+def test_an_exercise_accepts_what_is_right_and_refuses_the_rest(folder, name, tmp_path):
+    lesson = read_chapter(folder)
+    exercise = lesson.exercise(name)
+    right, stub = tmp_path / "right.py", tmp_path / "stub.py"
+    right.write_text(workspace.solution(lesson, exercise))
+    stub.write_text(workspace.stub(lesson, exercise))
+    assert len(exercise.wrong) >= 3
+    with ThreadPoolExecutor(2) as pool:
+        verdicts = list(pool.map(partial(grade.grade, lesson, exercise), [right, stub, *exercise.wrong]))
+    texts = [report.verdict_text(lesson, verdict) for verdict in verdicts]
+    assert verdicts[0].passed, texts[0]
+    assert verdicts[1].state == "unwritten", texts[1]
+    assert exercise.lesson in texts[1]
+    for path, verdict, text in zip(exercise.wrong, verdicts[2:], texts[2:], strict=True):
+        assert path.read_text().startswith("# "), f"{path}: the first line is to say what is wrong"
+        assert verdict.state == "failed", f"{path} is wrong, and passes as {text}"
+        assert verdict.fields["check"], f"{path} fails before it is checked:\n{text}"
+        assert exercise.lesson in text
+
+
+@pytest.mark.parametrize("folder", folders(), ids=lambda folder: folder.name)
+def test_a_chapter_is_whole(folder):
+    lesson = read_chapter(folder)
+    chapter.verify(lesson)
+    assert len(lesson.exercises) >= 4
+    there = {path.name for path in (folder / "wrong").iterdir()}
+    assert there == {exercise.name for exercise in lesson.exercises}
