@@ -1,6 +1,8 @@
 """What the lesson claims, held to account: on simulated ranks, under MINIPD_FLOOR=5."""
 
 import itertools
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -150,3 +152,9 @@ def test_ranks_that_do_not_fit_together_are_told_so():
     call = r"rank {} called all_reduce#0\(f64\[{}\]"
     with pytest.raises(RuntimeError, match=call.format(0, 3) + r".*\n.*" + call.format(1, 4)):
         World(2).run(lambda comm: comm.all_reduce(np.ones(3 + comm.rank), (0, 1)))
+
+
+def test_the_pictures_are_those_of_the_drawers():
+    img = Path(__file__).parents[1] / "img"
+    for name, picture in runpy.run_path(str(img / "draw.py"))["pictures"]().items():
+        assert (img / name).read_text() == picture.svg, f"{name} is older than what draws it: run {img / 'draw.py'}"
