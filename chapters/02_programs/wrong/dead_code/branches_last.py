@@ -1,0 +1,12 @@
+# Cleans the branches after the blocks around them: what only a dead operation in a branch read is left over.
+def remove_dead_ops(program):
+    before = program.num_ops()
+    blocks = [program.global_block()]
+    while blocks:
+        block = blocks.pop(0)
+        for op in reversed(block.ops):
+            if _dead(op):
+                op.erase()
+            else:
+                blocks += list(op.blocks())
+    return before - program.num_ops()

@@ -1,0 +1,19 @@
+# Forgets to pin: on many ranks a gradient would enter a rule with placements that its primal does not have.
+class Walk:
+    def operation(self, op):
+        row = op.row
+        outputs = result_values(op)
+        if not any(r in self.grads for r in outputs):
+            return
+        inputs = tensor_operands(op)
+        wanted = sum(1 << i for i, v in enumerate(inputs) if v in self.reached)
+        gs = [self.total(r) if r in self.reached else None for r in outputs]
+        if not wanted or all(g is None for g in gs):
+            return
+        attrs = op_attrs(op)
+        for call in row.calls(wanted):
+            got = call.fn(gs if row.multi else gs[0], *self.saved(call, inputs, outputs, attrs))
+            pairs = [(call.target, got)] if call.target is not None else list(enumerate(got))
+            for i, g in pairs:
+                if g is not None and inputs[i] in self.reached:
+                    self.give(inputs[i], g)
