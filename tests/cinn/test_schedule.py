@@ -20,6 +20,7 @@ from minipd.cinn.schedule import (
     chunk,
     explain,
     hoist,
+    merge,
     parallelize,
     schedule,
     share,
@@ -261,6 +262,41 @@ def test_share_gives_a_name_to_what_comes_twice():
     written = function(For("i", n, Seq((Store("y", (i,), load()), Store("z", (i,), binary(
         "add", unary("exp", load("y")), unary("exp", load("y"))))))), params=(X, Y, Param("z", F32, 1, True)))
     assert share(written, (0,)) is written
+
+
+def test_merge_gives_loops_one_name_for_what_they_both_had_fixed():
+    rows, j = Dim("x", 0), Var("j")
+    params = (Param("x", F32, 2), Param("m", F32, 1), Param("y", F32, 2, True), Param("z", F32, 2, True))
+
+    def inner(buffer, name):
+        return For("j", Dim("x", 1), Store(buffer, (i, j), binary("mul", Load("x", (i, j), F32), Var(name, F32))))
+
+    def both(*between):
+        return Function("f", params, For("i", rows, Seq((
+            Let("a", Load("m", (i,), F32)), inner("y", "a"), *between, Let("b", Load("m", (i,), F32)),
+            Let("c", unary("exp", Var("b", F32))), inner("z", "c")))))
+    merged = merge(both(), (0,))
+    assert text(merged.body).splitlines()[1:] == [
+        "    a = m[i]", "    for j in range(x.shape[1]):", "        y[i, j] = x[i, j] * a", "    c = exp(a)",
+        "    for j in range(x.shape[1]):", "        z[i, j] = x[i, j] * c"]
+    x, m = normal(2, 3), normal(2)
+    outputs = [[np.empty((2, 3), F32) for _ in range(2)] for _ in range(2)]
+    for f, found in zip((both(), merged), outputs, strict=True):
+        interpret(f, [x, m], found)
+    np.testing.assert_array_equal(outputs[0], outputs[1])
+    written = both(Store("m", (i,), const(1, F32)))
+    assert merge(written, (0,)) is written
+
+
+def test_a_value_of_three_passes_is_kept_once():
+    """The gradient of softmax: exponentials in one row, for both passes behind."""
+    def gradient(x, g):
+        e = softmax(x) * g
+        return e * (x - (e * e).sum(-1, keepdim=True)) / (e - e.sum(-1, keepdim=True)).max(-1, keepdim=True)
+    g = group(gradient, ((3, 7), F32), ((3, 7), F32))
+    function = schedule(g.lower())
+    assert text(function).count("exp(") == 1 and text(function).count("local") == 1
+    same(g, g.lower(), function, normal(3, 7), normal(3, 7, seed=1), rtol=2e-5)
 
 
 def test_share_keeps_the_name_that_a_let_gives():

@@ -30,6 +30,7 @@ from minipd.cinn.schedule.tree import (
     ScheduleError,
     accumulated,
     at,
+    declarations_at,
     declared,
     edit,
     innermost,
@@ -114,7 +115,7 @@ def chunk(function: Function, path: Path, chunks: int, at_least: int = 1, at_mos
     finish: list[Stmt] = []
     combine: list[Stmt] = []
     body = loop.body
-    around = _declarations(function, path)
+    around = declarations_at(function, path)
     for name in sorted(dependences(loop)):
         parts = unused(function, f"{name}_parts")
         declaration = around.get(name)
@@ -161,7 +162,7 @@ def block(function: Function, path: Path, size: int) -> Function:
     names = sorted(accumulated(loop.body) - declared(loop.body))
     if not names or not innermost(loop):
         raise ScheduleError(f"block {loop.var}: expected an innermost loop that accumulates")
-    around = _declarations(function, path)
+    around = declarations_at(function, path)
     b, step = Var(unused(function, f"{loop.var}_block")), Var(unused(function, f"{loop.var}_step"))
     start: list[Stmt] = []
     finish: list[Stmt] = []
@@ -193,21 +194,6 @@ def _operation(loop: For, name: str) -> str:
 
 def _own(s: Stmt) -> list[Expr]:
     return [e for whole in own_expressions(s) for e in walk(whole)]
-
-
-def _declarations(function: Function, path: Path) -> dict[str, Stmt]:
-    """What is declared around a loop, by name."""
-    found: dict[str, Stmt] = {}
-    s: Stmt = function.body
-    for n in path:
-        for x in stmts_of(s)[:n]:
-            if isinstance(x, Init | Let):
-                found[x.name] = x
-            elif isinstance(x, Alloc):
-                found[x.buffer] = x
-        s = stmts_of(s)[n]
-        s = s.body if isinstance(s, For) else s
-    return found
 
 
 def _renamed_accumulator(s: Stmt, name: str, new: str) -> Stmt:

@@ -2,6 +2,7 @@
 
     share           what a body computes twice gets a name
     hoist           what is fixed in a loop moves in front of it
+    merge           what several loops had fixed alike is computed once
     cache_row       expensive values of one pass over a row are kept for the next, in the row of an output, or in a
                     local row where that fits into the cache
     parallelize     loops at the top whose iterations are independent
@@ -26,8 +27,8 @@ from minipd.cinn.ir.simplify import simplify
 from minipd.cinn.ir.walk import statements, walk
 from minipd.cinn.schedule.hoist import hoist
 from minipd.cinn.schedule.loops import block, chunk, dependences, parallelize, vectorize
-from minipd.cinn.schedule.rows import cache_row, full_value, output_for
-from minipd.cinn.schedule.share import share
+from minipd.cinn.schedule.rows import cache_row, full_value, kept_in, output_for
+from minipd.cinn.schedule.share import merge, share
 from minipd.cinn.schedule.tree import Path, accumulated, declared, innermost, loops, stmts_of, stores_of
 
 __all__ = ["Options", "Schedule", "explain", "schedule"]
@@ -48,7 +49,7 @@ class Options:
     have no blocks (the lanes of a vector are as many partial sums).
     """
 
-    row_bytes: int = 64 * 1024
+    row_bytes: int = 256 * 1024
     keep_cost: int = 8
     chunks: int = 16
     least_rows: int = 4
@@ -93,6 +94,7 @@ def _scheduled(function: Function, options: Options) -> Schedule:
     for depth in range(max([len(p) for p, _ in loops(s.function)], default=0), 0, -1):
         for path, _ in reversed([x for x in loops(s.function) if len(x[0]) == depth]):
             s.apply(hoist, path)
+    _each_loop(s, lambda path, loop: s.apply(merge, path))
     while _keep_one_row(s, options):
         s.apply(simplify)
     _spread_top_loops(s, options)
@@ -122,7 +124,8 @@ def _keep_one_row(s: Schedule, options: Options) -> bool:
                 value = full_value(b, let.name)
                 if value is None or cost(value) < options.keep_cost or value != full_value(a, let.name):
                     continue
-                places: list[str | None] = [*output_for(s.function, first, later, value.dtype)]
+                known = kept_in(s.function, first, later, let.name)
+                places: list[str | None] = [known] if known else [*output_for(s.function, first, later, value.dtype)]
                 if isinstance(b.extent, Const) and b.extent.value * value.dtype.itemsize <= options.row_bytes:
                     places.append(None)
                 if places:

@@ -14,6 +14,7 @@ from minipd.cinn.schedule.tree import (
     ScheduleError,
     accumulated,
     at,
+    declarations_at,
     edit,
     loads_of,
     stmts_of,
@@ -21,7 +22,7 @@ from minipd.cinn.schedule.tree import (
     unused,
 )
 
-__all__ = ["cache_row", "full_value", "output_for"]
+__all__ = ["cache_row", "full_value", "kept_in", "output_for"]
 
 
 def full_value(loop: For, name: str) -> Expr | None:
@@ -39,7 +40,8 @@ def full_value(loop: For, name: str) -> Expr | None:
 def cache_row(function: Function, first: Path, later: Path, name: str, into: str | None = None) -> Function:
     """The later loop reads the value of Let `name` that the first one has stored.
 
-    into: an output (see `output_for`) that serves as the buffer; None makes a local array.
+    into: an output (see `output_for`) that serves as the buffer, or the local array in which the first loop keeps the
+    value already (see `kept_in`); None makes a local array.
     Needs: two loops of one sequence with the same variable and extent, both without loops inside, that compute the same
     for `name`, from nothing that is written in either of them or between.
     """
@@ -56,7 +58,10 @@ def cache_row(function: Function, first: Path, later: Path, name: str, into: str
     dtype = value.dtype
     index: tuple[Expr, ...] = (Var(a.var),)
     alloc: list[Stmt] = []
-    if into is None:
+    already = into is not None and into == kept_in(function, first, later, name)
+    if already:
+        buffer = str(into)
+    elif into is None:
         buffer = unused(function, f"{name}_row")
         alloc = [Alloc(buffer, (a.extent,), dtype)]
     else:
@@ -66,6 +71,8 @@ def cache_row(function: Function, first: Path, later: Path, name: str, into: str
         index = next(s.index for s in stores_of(b) if s.buffer == into)
 
     def kept(stmts: tuple[Stmt, ...]) -> Stmt:
+        if already:
+            return Seq(stmts)
         n = _place(stmts, name)
         let = stmts[n]
         assert isinstance(let, Let)
@@ -94,6 +101,17 @@ def output_for(function: Function, first: Path, later: Path, dtype: object) -> l
             if not any(load.buffer == p.name for load in loads_of(function.body)) and inside[0] in stmts_of(b.body):
                 found.append(p.name)
     return found
+
+
+def kept_in(function: Function, first: Path, later: Path, name: str) -> str | None:
+    """The local row in which the first loop keeps its Let `name`, and which nothing writes up to the later one."""
+    a, declarations = at(function, first), declarations_at(function, first)
+    stores = [s for x in _between(function, first, later) for s in stores_of(x)]
+    for s in stores_of(a.body):
+        if isinstance(s.value, Var) and (s.value.name, s.index) == (name, (Var(a.var),)) and isinstance(
+                declarations.get(s.buffer), Alloc) and sum(x.buffer == s.buffer for x in stores) == 1:
+            return s.buffer
+    return None
 
 
 def _between(function: Function, first: Path, later: Path) -> list[Stmt]:

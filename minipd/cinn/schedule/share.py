@@ -1,4 +1,4 @@
-"""`share`: what a loop's body computes several times is computed once.
+"""`share` and `merge`: what a loop's body computes several times is computed once.
 
     p1[i] = p[i] - a * (m[i] * 0.9 + g[i] * 0.1)        t = m[i] * 0.9 + g[i] * 0.1
     m1[i] = m[i] * 0.9 + g[i] * 0.1                     p1[i] = p[i] - a * t
@@ -11,10 +11,10 @@ from collections import Counter
 from dataclasses import replace
 
 from minipd.cinn.ir.ast import Binary, Cast, Expr, For, Function, Let, Select, Seq, Stmt, Unary, Var
-from minipd.cinn.ir.walk import loads, map_children, map_expressions, names, own_expressions, walk
+from minipd.cinn.ir.walk import loads, map_children, map_expressions, names, own_expressions, substitute, walk
 from minipd.cinn.schedule.tree import Path, accumulated, at, edit, stmts_of, stores_of, unused
 
-__all__ = ["share"]
+__all__ = ["merge", "share"]
 
 
 def share(function: Function, path: Path) -> Function:
@@ -57,3 +57,33 @@ def _replaced(s: Stmt, old: Expr, new: Expr) -> Stmt:
     def go(e: Expr) -> Expr:
         return new if e == old else map_children(go, e)
     return s if isinstance(s, For) else map_expressions(go, s)
+
+
+def merge(function: Function, path: Path) -> Function:
+    """Lets of a loop's body that say the same become the first of them, for the loops inside too.   Needs nothing: what
+    reads an accumulator, or a buffer that the body writes, is left alone.
+
+        for i in range(n):                  for i in range(n):
+            a = m[i]                            a = m[i]
+            for j in range(k): ... a ...        for j in range(k): ... a ...
+            b = m[i]                            for j in range(k): ... a ...
+            for j in range(k): ... b ...
+    """
+    loop = at(function, path)
+    written = {s.buffer for s in stores_of(loop.body)}
+    varying = accumulated(loop.body)
+    first: dict[Expr, Var] = {}
+    renamed: dict[str, Expr] = {}
+    body: list[Stmt] = []
+    for s in stmts_of(loop.body):
+        s = map_expressions(lambda e: substitute(e, renamed), s) if renamed else s
+        if isinstance(s, Let) and not loads(s.value) & written and not names(s.value) & varying:
+            known = first.setdefault(s.value, Var(s.name, s.value.dtype))
+            if known.name != s.name:
+                renamed[s.name] = known
+                continue
+        body.append(s)
+    if not renamed:
+        return function
+    new = replace(loop, body=Seq(tuple(body)))
+    return edit(function, path, lambda stmts, n: [*stmts[:n], new, *stmts[n + 1:]])

@@ -13,8 +13,8 @@ from dataclasses import replace
 from minipd.cinn.ir.ast import Accumulate, Alloc, Binary, Expr, For, Function, Init, Let, Load, Seq, Stmt, Store
 from minipd.cinn.ir.walk import expressions, statements, walk
 
-__all__ = ["Path", "ScheduleError", "accumulated", "at", "declared", "edit", "innermost", "loads_of", "loops",
-           "stmts_of", "stores_of", "unused", "updates_of"]
+__all__ = ["Path", "ScheduleError", "accumulated", "at", "declarations_at", "declared", "edit", "innermost",
+           "loads_of", "loops", "stmts_of", "stores_of", "unused", "updates_of"]
 
 Path = tuple[int, ...]
 
@@ -73,6 +73,21 @@ def innermost(loop: For) -> bool:
 def declared(s: Stmt) -> set[str]:
     """The scalars and buffers that s declares somewhere inside."""
     return {x.buffer if isinstance(x, Alloc) else x.name for x in statements(s) if isinstance(x, Let | Init | Alloc)}
+
+
+def declarations_at(function: Function, path: Path) -> dict[str, Stmt]:
+    """What is declared around the loop at a path, by name."""
+    found: dict[str, Stmt] = {}
+    s: Stmt = function.body
+    for n in path:
+        for x in stmts_of(s)[:n]:
+            if isinstance(x, Init | Let):
+                found[x.name] = x
+            elif isinstance(x, Alloc):
+                found[x.buffer] = x
+        s = stmts_of(s)[n]
+        s = s.body if isinstance(s, For) else s
+    return found
 
 
 def stores_of(s: Stmt) -> list[Store]:
