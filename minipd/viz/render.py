@@ -10,7 +10,7 @@ from minipd.viz.svg import Point, Sheet, Svg
 __all__ = ["draw_graph", "graph_svg"]
 
 TITLE, DETAIL = 12, 10.5            # sizes of a node's first line and of the others
-LINE, MARGIN, WIDE = 14, 7, 46      # pixels, pixels, characters
+LINE, MARGIN, WIDE = 14, 7, 52      # pixels, pixels, characters
 
 
 def graph_svg(graph: Graph) -> Svg:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
+
 from minipd.cinn.compile import function_of
 from minipd.cinn.ir.ast import For, Function, Seq, Stmt
 from minipd.cinn.ir.printer import text
@@ -16,6 +18,7 @@ from minipd.viz.svg import Sheet, Svg
 __all__ = ["loop_nests", "loops", "loops_text"]
 
 SIZE, LINE, MARGIN = 11, 16, 9              # of letters; of lines and around boxes, in pixels
+WIDE = 96                                   # characters of a line
 COLOURS = {"parallel": "output", "serial": "use", "vector": "input"}
 
 
@@ -27,14 +30,15 @@ def loops(of: Program | Operation | Function | list[Function], title: str = "loo
     """
     functions = loop_nests(of)
     if not functions:
-        raise ValueError(f"loops: expected something that the compiler makes loops of, got {of!r}; groups that stay "
-                         "library kernels have none")
+        raise ValueError(f"loops: expected something that the compiler makes loops of, got a {type(of).__name__} that "
+                         "stays library kernels; see its groups with viz.groups")
     sheet = Sheet(title)
     y = 0.0
     for function in functions:
-        if function.comment:
-            y = _words(sheet, 0, y, f"# {', '.join(function.comment)}", "dim")
-        y = _words(sheet, 0, y, text(function).splitlines()[bool(function.comment)], "bold")
+        for line in wrap(", ".join(function.comment), WIDE, initial_indent="# ", subsequent_indent="# "):
+            y = _words(sheet, 0, y, line, "dim")
+        for line in wrap(text(function).splitlines()[bool(function.comment)], WIDE, subsequent_indent=" " * 8):
+            y = _words(sheet, 0, y, line, "bold")
         y += _draw(sheet, function.body, 0, y + 3)[1] + 3 * MARGIN
     return sheet.done()
 
@@ -75,11 +79,11 @@ def _draw(sheet: Sheet, stmt: Stmt, x: float, y: float) -> tuple[float, float]:
         w, h = _draw(inside, stmt.body, 0, 0)
         width = max(w, text_width(head, SIZE, mono=True)) + 2 * MARGIN
         height = LINE + 6 + h + MARGIN / 2
-        sheet.rect(x, y, width, height, COLOURS[stmt.kind], radius=6)
-        _words(sheet, x + MARGIN, y + 4, head, "bold")
+        sheet.rect(x, y + 3, width, height, COLOURS[stmt.kind], radius=6)
+        _words(sheet, x + MARGIN, y + 7, head, "bold")
         if not inside.empty:
-            sheet.place(inside, x + MARGIN + inside.left, y + LINE + 6 + inside.top)
-        return width, height + MARGIN / 2
+            sheet.place(inside, x + MARGIN + inside.left, y + LINE + 9 + inside.top)
+        return width, height + 6
     lines = text(stmt).rstrip("\n").splitlines()
     for i, line in enumerate(lines):
         _words(sheet, x, y + i * LINE, line, "")

@@ -23,7 +23,7 @@ from minipd.viz.svg import Svg
 __all__ = ["program", "program_graph"]
 
 FUSION = "cinn_op.fusion"
-REGIONS = {"pd_op.if": ("if true", "if false"), "pd_op.while": ("while true",)}
+REGIONS = {"pd_op.if": ("if true", "if false")}
 BUNDLES = ("builtin.combine", "builtin.split")
 NAMES = ("name", "parameter_name", "tensor_name", "output_name", "kernel")
 SEEN_IN_TYPE = ("shape", "dtype")
@@ -91,7 +91,8 @@ class _Drawing:
     def __init__(self, names: dict[Value, str], fold: bool):
         self.names, self.fold = names, fold
         self.nodes: dict[Operation, Node] = {}
-        self.values: dict[Value, Node] = {}         # arguments of blocks, and what comes from parts not drawn
+        self.values: dict[object, Node] = {}        # arguments of blocks, and what comes from parts not drawn
+        self.given: dict[Value, Value] = {}         # result of a fusion group -> the member's that it is
         self.edges: list[Edge] = []
         self.n_clusters = 0
 
@@ -101,16 +102,21 @@ class _Drawing:
             if op.name() in BUNDLES or IrTrait.CONSTANT in op.info.traits and is_attribute_only(op):
                 continue
             if op.name() == "cf.yield":
-                if owner is not None:
+                if owner is not None and owner.name() == FUSION:        # what the group gives is what members make
+                    self.given.update(zip(owner.results(), op.operands_source(), strict=True))
+                elif owner is not None:
                     self.connect(op.operands_source(), self.nodes[owner].name, cluster)
+                continue
+            if op.name() == FUSION:
+                self.regions(op, cluster)
                 continue
             if self.fold and self.folded(op):
                 continue
             self.nodes[op] = node = Node(f"op{len(self.nodes)}", self.label(op), kind(op), tag=self.tag(op))
-            home = self.regions(op, cluster) if op.regions else cluster
-            home.nodes.append(node)
-            operands = op.operands_source() if op.name() != FUSION else []      # its members read them
-            self.connect(operands if op.row is None else operands[:number_of_tensors(op, op.row)], node.name, home)
+            self.regions(op, cluster)
+            cluster.nodes.append(node)
+            operands = op.operands_source()
+            self.connect(operands if op.row is None else operands[:number_of_tensors(op, op.row)], node.name, cluster)
 
     def folded(self, op: Operation) -> bool:
         """Whether the operation is a line in another's node: a parameter with one reader, or its new value."""
@@ -123,21 +129,18 @@ class _Drawing:
                 return True
         return False
 
-    def regions(self, op: Operation, cluster: Cluster) -> Cluster:
-        """A cluster for each region of `op`, which stands in the first if that is a fusion group, else outside."""
+    def regions(self, op: Operation, cluster: Cluster) -> None:
+        """A cluster for each region of `op`."""
         for i, region in enumerate(op.regions):
             fusion = op.name() == FUSION
-            names = REGIONS.get(op.name(), ())
-            title = "fusion group" if fusion else names[i] if i < len(names) else f"region {i} of {op.name()}"
+            names = (f"fusion group: {self.tag(op)}",) if fusion else REGIONS.get(op.name(), ())
+            title = names[i] if i < len(names) else f"region {i} of {op.name()}"
             inner = Cluster(f"c{self.n_clusters}", title, "fusion" if fusion else "region")
             self.n_clusters += 1
             cluster.clusters.append(inner)
             for block in region.blocks:
                 self.arguments(block, op, inner)
                 self.block(block.ops, inner, op)
-            if fusion:
-                return inner
-        return cluster
 
     def arguments(self, block: Block, op: Operation, cluster: Cluster) -> None:
         """A node for each argument of a block; where there are as many as the last operands, they start as those."""
@@ -149,13 +152,18 @@ class _Drawing:
                 self.connect([given[i]], node.name, cluster)
 
     def stranger(self, value: Value, what: str, cluster: Cluster) -> Node:
+        """A node for a value that no drawn operation makes."""
         name = self.names.get(value, "%?")
-        node = Node(f"v{len(self.values)}", f"{what}\n{name}: {type_text(value)}", "use", tag=name)
+        op = value.get_defining_op()
+        seen = op is not None and kind(op) == "input"
+        label = self.label(op) if op is not None and seen else f"{what}\n{name}: {type_text(value)}"
+        node = Node(f"v{len(self.values)}", label, "input" if seen else "use", tag=name)
         cluster.nodes.append(node)
         return node
 
     def connect(self, values: Sequence[Value], target: str, cluster: Cluster) -> None:
         for value in values:
+            value = self.given.get(value, value)
             op = value.get_defining_op()
             if op is not None and op.name() in BUNDLES:
                 self.connect(op.operands_source(), target, cluster)
@@ -167,9 +175,10 @@ class _Drawing:
             if op in self.nodes:
                 source = self.nodes[op]
             else:
-                if value not in self.values:
-                    self.values[value] = self.stranger(value, "from outside" if op is None else short(op), cluster)
-                source = self.values[value]
+                key = value if op is None else (value, id(cluster))     # one for each frame, near where it is read
+                if key not in self.values:
+                    self.values[key] = self.stranger(value, "from outside" if op is None else short(op), cluster)
+                source = self.values[key]
             if source.name != target:
                 self.edges.append(Edge(source.name, target, f"{self.names.get(value, '')}: {type_text(value)}"))
 

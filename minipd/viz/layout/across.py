@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["centres", "pooled"]
+__all__ = ["centres", "pooled", "straighten"]
 
 TURNS = 10
 FREE = 0.02         # how strongly a box without neighbours wants to stay
@@ -50,6 +50,32 @@ def _settle(row: list[int], x: list[float], widths: Sequence[float], sides: list
     apart = [(widths[a] + widths[b]) / 2 + gap for a, b in zip(row, row[1:], strict=False)]
     for box, at in zip(row, pooled(wished, weights, apart), strict=True):
         x[box] = at
+
+
+def straighten(x: list[float], rows: list[list[int]], widths: Sequence[float], chains: list[list[int]],
+               gap: float) -> None:
+    """Bend chains of passing places only where there is no room to go on straight.  Changes x.
+
+    chains: each from a box through places of which one row each has one, to a box.
+    """
+    left: dict[int, int] = {}
+    right: dict[int, int] = {}
+    for row in rows:
+        for a, b in zip(row, row[1:], strict=False):
+            left[b], right[a] = a, b
+    for chain in sorted(chains, key=len, reverse=True):
+        run: list[int] = []
+        low, high = float("-inf"), float("inf")
+        for box in chain[1:]:
+            before, after = left.get(box), right.get(box)
+            least = float("-inf") if before is None else x[before] + (widths[before] + widths[box]) / 2 + gap
+            most = float("inf") if after is None else x[after] - (widths[after] + widths[box]) / 2 - gap
+            if box == chain[-1] or max(low, least) > min(high, most):
+                for passed in run:
+                    x[passed] = min(max(x[run[len(run) // 2]], low), high)
+                run, low, high = [], float("-inf"), float("inf")
+            run.append(box)
+            low, high = max(low, least), min(high, most)
 
 
 def pooled(wished: Sequence[float], weights: Sequence[float], apart: Sequence[float]) -> list[float]:

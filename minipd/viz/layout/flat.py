@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from minipd.viz.layout.across import centres
+from minipd.viz.layout.across import centres, straighten
 from minipd.viz.layout.order import ordered
 from minipd.viz.layout.rows import rows_of
 
@@ -104,11 +104,15 @@ class _Level:
                     up[b].append(a)
         rows = ordered(rows, up, down)
         x = centres(rows, self.widths, self._links(), BESIDE)
+        straighten(x, rows, self.widths, [chain for chain in self.chains if len(chain) > 3], BESIDE)
         left = min((x[b] - self.widths[b] / 2 for b in range(len(x))), default=0)
         self.x = [at - left for at in x]
-        self.y, self.ends = self._down(rows)
-        tags = {i: (self.x[t] - self.widths[t] / 2, self.y[self.row[t]]) for i, t in self.tags.items()}
-        return Flat([(self.x[b] - self.widths[b] / 2, self.y[self.row[b]]) for b in range(self.count)],
+        begins, self.ends = self._down(rows)
+        # Beside tall boxes, those that read nothing stand low, near their readers.
+        self.y = [self.ends[row] - self.heights[box] if box < self.count and not up[box] else begins[row]
+                  for box, row in enumerate(self.row)]
+        tags = {i: (self.x[t] - self.widths[t] / 2, self.y[t]) for i, t in self.tags.items()}
+        return Flat([(self.x[b] - self.widths[b] / 2, self.y[b]) for b in range(self.count)],
                     self._routes(), tags, max(at + w / 2 for at, w in zip(self.x, self.widths, strict=True)),
                     self.ends[-1])
 
@@ -142,13 +146,12 @@ class _Level:
         routes = []
         for i, chain in enumerate(self.chains):
             a, b = chain[0], chain[-1]
-            points = [(leaves[i], self.y[self.row[a]] + self.heights[a])]
+            points = [(leaves[i], self.y[a] + self.heights[a])]
             if self.row[a] < self.row[b]:
                 points.append((leaves[i], self.ends[self.row[a]]))
                 for passing in chain[1:-1]:
-                    row = self.row[passing]
-                    points += [(self.x[passing], self.y[row]), (self.x[passing], self.ends[row])]
-            points.append((enters[i], self.y[self.row[b]]))
+                    points += [(self.x[passing], self.y[passing]), (self.x[passing], self.ends[self.row[passing]])]
+            points.append((enters[i], self.y[b]))
             routes.append([p for j, p in enumerate(points) if not j or p != points[j - 1]])
         return routes
 

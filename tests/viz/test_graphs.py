@@ -1,0 +1,211 @@
+"""Pictures that are graphs: tapes, programs, use-def chains, fusion groups; and loop nests."""
+
+import numpy as np
+import pytest
+
+import minipd as paddle
+from minipd import viz
+from minipd.framework.meta import Meta
+from minipd.ir.parser import parse
+from minipd.ir.traced import trace
+from minipd.ops.math import where
+from minipd.static.nn import cond
+from minipd.viz.autograd.tape import tape_graph
+from minipd.viz.cinn.groups import grouped
+from minipd.viz.graph import Cluster, Edge, Graph, Node
+from minipd.viz.ir.program import program_graph
+from minipd.viz.ir.uses import use_def_graph
+
+F32 = np.dtype(np.float32)
+
+
+def labels(cluster):
+    return [n.label for n in cluster.nodes]
+
+
+def named_edges(graph):
+    names = {n.name: n.label.split("\n")[0] for n in graph.root.all_nodes()}
+    return [(names[e.source], names[e.target]) for e in graph.edges]
+
+
+# ------------------------------------------------------------------------------------------------------ programs
+def test_uses_become_edges():
+    graph = program_graph(trace(lambda x, y: where(x > 0.0, x, y * 2.0), *[Meta((2,), F32)] * 2).program)
+    assert named_edges(graph) == [
+        ("data input_0", "greater_than"), ("full value=0.0", "greater_than"), ("data input_1", "multiply"),
+        ("full value=2.0", "multiply"), ("greater_than", "where"), ("data input_0", "where"), ("multiply", "where"),
+        ("where", "shadow_output output_0")]
+    assert {e.label.split(": ")[1] for e in graph.edges} == {"f32[2]", "f32[]", "b[2]"}
+
+
+def test_values_are_called_as_in_the_text():
+    program = trace(lambda x: cond(x.sum() > 0.0, lambda: x.exp(), lambda: x.tanh()), Meta((2,), F32)).program
+    text = program.to_string("exact")
+    for node in program_graph(program).root.all_nodes():
+        name, _, rest = node.label.partition("\n")
+        for value in rest.splitlines():
+            assert f"({value.split(':')[0]}) = \"pd_op.{name.split(' ')[0]}\"" in text
+
+
+def test_regions_are_clusters():
+    program = trace(lambda x: cond(x.sum() > 0.0, lambda: x.exp(), lambda: x), Meta((2,), F32)).program
+    graph = program_graph(program)
+    assert [(c.label, [n.split("\n")[0] for n in labels(c)]) for c in graph.root.clusters] == [
+        ("if true", ["exp"]), ("if false", [])]
+    into_if = [source for source, target in named_edges(graph) if target == "if"]
+    assert sorted(into_if) == ["data input_0", "exp", "greater_than"]       # what the branches yield, and the condition
+
+
+def test_arguments_of_a_block_are_nodes():
+    graph = program_graph(parse("""{
+    (%0) = "pd_op.data" () {name: "x"} : () -> tensor<b>
+    (%1) = "pd_op.if" (%0) {} : (tensor<b>) -> tensor<b> {
+    ^ %arg_0 {} : tensor<b>
+        (%2) = "pd_op.logical_not" (%arg_0) {} : (tensor<b>) -> tensor<b>
+        () = "cf.yield" (%2) {} : (tensor<b>) ->
+    } {
+    }
+}
+"""))
+    assert labels(graph.root.clusters[0]) == ["argument\n%arg_0: b[]", "logical_not\n%2: b[]"]
+    assert named_edges(graph)[:3] == [("data x", "argument"), ("argument", "logical_not"), ("logical_not", "if")]
+
+
+def test_a_part_shows_what_it_reads_from_outside():
+    program = trace(lambda x: (x.exp() + 1.0).tanh(), Meta((2,), F32)).program
+    ops = [op.name() for op in program.global_block()]
+    at = ops.index("pd_op.tanh")
+    graph = program_graph(program, ops=range(at, at + 1))
+    assert named_edges(graph) == [("add", "tanh")]
+    assert {n.kind for n in graph.root.nodes} == {"use", "op"}
+
+
+def test_a_large_program_has_its_parameters_in_the_nodes_that_use_them():
+    class Deep(paddle.nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.layers = paddle.nn.LayerList([paddle.nn.Linear(2, 2) for _ in range(60)])
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+    model = paddle.jit.to_static(Deep(), input_spec=[paddle.static.InputSpec([2, 2], "float32")])
+    graph = program_graph(model.forward.concrete_program.main_program)
+    assert len(graph.root.nodes) < 150
+    assert sum("\nreads " in n.label for n in graph.root.nodes) >= 60
+
+
+def test_distributed_types_are_written_with_their_sharding():
+    program = parse("""{
+    (%0) = "pd_op.data" () {name: "x"} : () -> pd_dist.tensor<4x8xf32, mesh([2], [0, 1], "tp"), S(1)>
+}
+""")
+    assert labels(program_graph(program).root) == ["data x\n%0: f32[4, 8_tp]"]
+
+
+# -------------------------------------------------------------------------------------------------------- groups
+def test_fusion_groups_are_clusters():
+    program = trace(lambda x: (x.exp() + 1.0).matmul(x) * 2.0, Meta((4, 4), F32)).program
+    graph = program_graph(grouped(program))
+    fused = [c for c in graph.root.clusters if c.kind == "fusion"]
+    assert fused and all(c.label.startswith("fusion group: %") for c in fused)
+    assert any(label.startswith("exp\n") for c in fused for label in labels(c))
+    assert any(label.startswith("matmul") for label in labels(graph.root))
+    assert ("add", "matmul") in named_edges(graph)      # what leaves the group leaves from the member that makes it
+    assert str(program).count("cinn_op") == 0           # the program itself is not changed
+
+
+def test_loops_of_nothing_are_refused():
+    program = trace(lambda x, y: x @ y, *[Meta((4, 4), F32)] * 2).program
+    with pytest.raises(ValueError, match="expected something that the compiler makes loops of"):
+        viz.loops(program)
+
+
+def test_loops_stand_inside_each_other():
+    svg = viz.loops(trace(lambda x: x.exp().sum(-1), Meta((4, 64), F32)).program).svg
+    assert svg.index("parallel for i in range(") < svg.index("vector for j in range(")
+    assert 'class="output"' in svg and 'class="input"' in svg
+
+
+# ------------------------------------------------------------------------------------------------------- use-def
+def test_chains_list_the_operands_that_hold_a_value():
+    program = trace(lambda x: (x * x) + x, Meta((2,), F32)).program
+    x = program.global_block().front().result(0)
+    graph = use_def_graph(x)
+    assert graph.title == "use-def chain of %0"
+    assert named_edges(graph) == [
+        ("data", "%0: f32[2]"), ("%0: f32[2]", "use 0: operand 0"), ("%0: f32[2]", "use 1: operand 1"),
+        ("%0: f32[2]", "use 2: operand 1"), ("use 0: operand 0", "multiply"), ("use 1: operand 1", "multiply"),
+        ("use 2: operand 1", "add")]
+    assert [n.label for n in graph.root.nodes if n.kind == "focus"] == ["%0: f32[2]"]
+    assert len(use_def_graph(x, depth=3).root.nodes) > len(graph.root.nodes)
+
+
+def test_chains_of_an_operation():
+    program = trace(lambda x, y: (x * y).exp(), *[Meta((2,), F32)] * 2).program
+    multiply = next(op for op in program.walk() if op.name() == "pd_op.multiply")
+    graph = use_def_graph(multiply)
+    assert [n.label for n in graph.root.nodes if n.kind == "focus"] == ["multiply"]
+    assert {"%0: f32[2]", "%1: f32[2]", "%2: f32[2]", "exp"} <= {n.label for n in graph.root.nodes}
+
+
+def test_chains_of_anything_else_are_refused():
+    with pytest.raises(TypeError, match="expected a Value or an Operation, got str"):
+        viz.use_def("%0")
+
+
+# ---------------------------------------------------------------------------------------------------------- tape
+def a_loss():
+    x = paddle.to_tensor([[1.0, 2.0]], stop_gradient=False)
+    x.name = "x"
+    w = paddle.to_tensor([[1.0], [1.0]], stop_gradient=False)
+    w.name = "w"
+    return x, w, (paddle.exp(x @ w) * 3.0).sum()
+
+
+def test_the_tape_shows_calls_what_they_keep_and_where_gradients_go():
+    _, _, loss = a_loss()
+    graph = tape_graph(loss)
+    lines = [n.label.split("\n") for n in graph.root.nodes]
+    assert [line[0] for line in lines] == ["leaf x", "leaf w", "matmul", "exp", "multiply", "sum", "result"]
+    assert lines[2][2:] == ["to x, y", "keeps x, y"] and lines[3][2:] == ["keeps out"]
+    numbers = [int(line[1][1:]) for line in lines[2:-1]]
+    assert numbers == sorted(numbers)
+    assert named_edges(graph) == [("leaf x", "matmul"), ("leaf w", "matmul"), ("matmul", "exp"), ("exp", "multiply"),
+                                  ("multiply", "sum"), ("sum", "result")]
+    assert all(e.back for e in graph.edges)
+    assert graph.edges[0].label == "the gradient of x"
+
+
+def test_after_backward_the_tape_is_freed_and_leaves_have_gradients():
+    x, w, loss = a_loss()
+    loss.backward()
+    text = [n.label for n in tape_graph(loss).root.nodes]
+    assert sum("freed" in label for label in text) == 4 and sum("has its gradient" in label for label in text) == 2
+    del x, w
+    assert sum(n.label == "leaf (gone)" for n in tape_graph(loss).root.nodes) == 2
+
+
+def test_a_leaf_alone_and_several_results():
+    x, _, loss = a_loss()
+    assert [n.label for n in tape_graph(x).root.nodes] == ["leaf x\nf32[1, 2]"]
+    fresh = paddle.to_tensor([1.0], stop_gradient=False)
+    assert labels(tape_graph(fresh).root) == ["leaf\nf32[1]"]
+    two = tape_graph(loss, x * 2.0)
+    assert sum(n.kind == "output" for n in two.root.nodes) == 2
+
+
+def test_tapes_of_what_has_none_are_refused():
+    with pytest.raises(TypeError, match="expected a Tensor, got float"):
+        viz.tape(1.0)
+    with pytest.raises(ValueError, match=r"expected a tensor with a history, got f32\[1\] with stop_gradient=True"):
+        viz.tape(paddle.to_tensor([1.0]))
+
+
+# ----------------------------------------------------------------------------------------------------------- DOT
+def test_dot_escapes_what_it_must_and_turns_arrows():
+    graph = Graph("t", Cluster("", "", nodes=[Node("a", 'say "hi"'), Node("b", "x")]),
+                  [Edge("a", "b", "f32[2]", back=True)])
+    assert r'label="say \"hi\""' in graph.dot() and "dir=back" in graph.dot()

@@ -1,0 +1,187 @@
+"""Pictures of meshes, sharded tensors and reshards: who holds what, true to size; what is sent."""
+
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import minipd as paddle
+from minipd import viz
+from minipd.dist.mesh import ProcessMesh, parse_mesh
+from minipd.dist.placements import Partial, Replicate, Shard
+from minipd.dist.reshard.plan import Step, _volume, plan
+from minipd.dist.sharding import sharding_text
+from minipd.framework.dim import symbol
+from minipd.viz.dist.mesh import arrange
+from minipd.viz.dist.notation import parse_sharding
+from minipd.viz.dist.reshard import sent
+from minipd.viz.dist.sharding import SIDE, Cut
+
+S, R, P = Shard, Replicate, Partial
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def texts(picture):
+    return [e.text for e in ElementTree.fromstring(picture.svg).iter(f"{SVG}text")]
+
+
+def rects(picture, kind):
+    return [e for e in ElementTree.fromstring(picture.svg).iter(f"{SVG}rect") if kind in e.get("class").split()]
+
+
+# ---------------------------------------------------------------------------------------------------------- mesh
+def test_ranks_stand_in_their_grid():
+    grid = arrange(parse_mesh("dp=2,tp=3"), 50, 30).corners
+    assert [grid[r][1] for r in range(3)] == [0, 0, 0] and grid[3][1] > 30
+    assert grid[0][0] < grid[1][0] < grid[2][0] and grid[3][0] == grid[0][0]
+
+
+@pytest.mark.parametrize("text", ["a=1", "a=5", "a=2,b=3", "a=2,b=2,c=2", "a=2,b=2,c=2,d=3", "a=2,b=2,c=1,d=2,e=2"])
+def test_no_two_ranks_meet(text):
+    mesh = parse_mesh(text)
+    grid = arrange(mesh, 50, 30)
+    corners = list(grid.corners.values())
+    assert len(corners) == mesh.size
+    for i, (x, y) in enumerate(corners):
+        assert 0 <= x <= grid.width - 50 and 0 <= y <= grid.height - 30
+        assert all(abs(x - x2) >= 50 or abs(y - y2) >= 30 for x2, y2 in corners[:i])
+
+
+def test_a_mesh_tells_who_talks_to_whom():
+    words = texts(viz.mesh(parse_mesh("dp=2,tp=2")))
+    assert "dp talks among   0 2   1 3" in words and "tp talks among   0 1   2 3" in words
+    assert "tp: nobody to talk to" in texts(viz.mesh(parse_mesh("tp=1")))
+
+
+def test_another_mesh_is_another_picture():
+    pictures = {viz.mesh(m).svg for m in (parse_mesh("dp=2,tp=2"), parse_mesh("tp=2,dp=2"), parse_mesh("dp=4"),
+                                          ProcessMesh([[3, 2], [1, 0]], ["dp", "tp"]))}
+    assert len(pictures) == 4
+
+
+# -------------------------------------------------------------------------------------------------------- tensor
+def test_uneven_pieces_are_true_to_size():
+    picture = viz.sharding((5, 8), parse_mesh("tp=4"), [S(0)])
+    heights = [float(r.get("height")) for kind in ("p0", "p1", "p2") for r in rects(picture, kind)[:1]]
+    assert heights[0] == heights[1] == pytest.approx(2 * heights[2], abs=0.2)
+    assert not rects(picture, "p3")                     # the fourth rank holds nothing
+    words = texts(picture)
+    assert {"[2, 8]", "[1, 8]", "nothing", "2 + 2 + 1 + 0", "f32[5_tp, 8]"} <= set(words)
+
+
+def test_who_holds_the_same_has_the_same_colour():
+    picture = viz.sharding((4, 6), parse_mesh("dp=2,tp=2"), [R(), S(1)])
+    tips = [[t.text for t in r.iter(f"{SVG}title")] for r in rects(picture, "p0")]
+    assert tips[0] == ["ranks 0 2: [4, 3]"]
+    assert len(rects(picture, "p0")) == 3 and len(rects(picture, "p1")) == 3        # the whole, and two ranks each
+
+
+def test_parts_of_a_sum_are_told_apart():
+    words = texts(viz.sharding((4,), parse_mesh("dp=2,tp=2"), [P(), R()]))
+    assert words.count("part 1 of 2") == 2 and words.count("part 2 of 2") == 2 and "f32[4]{P_dp}" in words
+    assert "part 3 of 4" in texts(viz.sharding((4,), parse_mesh("dp=2,tp=2"), [P(), P()]))
+    assert "part 1 of 2 (max)" in texts(viz.sharding((4,), parse_mesh("dp=2"), [P("max")]))
+
+
+@given(st.data())
+def test_the_pieces_cover_the_tensor(data):
+    mesh = parse_mesh(data.draw(st.sampled_from(["a=3", "a=2,b=2", "a=2,b=3,c=2"])))
+    shape = tuple(data.draw(st.lists(st.integers(1, 7), min_size=1, max_size=4)))
+    kinds = st.sampled_from([R(), P(), *map(S, range(len(shape)))])
+    cut = Cut.of(shape, mesh, [data.draw(kinds) for _ in mesh.names], "float32")
+    width, height = cut.extent()
+    area = 0.0
+    for window in cut.pieces():
+        if 0 in window[0]:
+            continue
+        level, x, y, w, h = cut.box(window, width, height)
+        assert 0 <= level < len(cut.levels()) and x >= 0 and y >= 0
+        assert x + w <= width + 1e-6 and y + h <= height + 1e-6
+        area += w * h * np.prod([window[0][d] / shape[d] for d in cut.planes])
+    assert area == pytest.approx(width * height)
+    assert max(width, height) <= SIDE
+    viz.sharding(shape, mesh, cut.placements)
+
+
+def test_small_and_large_and_symbolic_tensors():
+    mesh = parse_mesh("tp=2")
+    assert "[]" in texts(viz.sharding((), mesh, [R()]))
+    assert "nothing" in texts(viz.sharding((0, 3), mesh, [S(0)]))
+    assert "[B/2, 8]" in texts(viz.sharding((symbol("B"), 8), mesh, [S(0)]))
+    assert viz.sharding((1 << 20, 2), mesh, [S(1)]).height < 400
+
+
+def test_placements_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="sharding: expected 1 placements"):
+        viz.sharding((4,), parse_mesh("tp=2"), [R(), R()])
+    with pytest.raises(TypeError, match="tensor: expected a distributed tensor"):
+        viz.tensor(paddle.ones([2]))
+
+
+def test_values_of_completed_programs_are_drawn():
+    from minipd.ir.parser import parse
+    value = parse("""{
+    (%0) = "pd_op.data" () {name: "x"} : () -> pd_dist.tensor<4x8xf32, mesh([2], [0, 1], "tp"), S(1)>
+}
+""").global_block().front().result(0)
+    assert "x: f32[4, 8_tp]" in texts(viz.tensor(value, "x"))
+
+
+# ------------------------------------------------------------------------------------------------------- reshard
+def test_a_plan_shows_every_state_and_what_is_sent():
+    picture = viz.reshard((1024, 128), parse_mesh("dp=2,tp=2"), [P(), S(0)], [S(1), R()])
+    words = texts(picture)
+    states = [w for w in words if w.startswith("f32[")]
+    assert states == ["f32[1024_tp, 128]{P_dp}", "f32[1024_tp, 128_dp]", "f32[1024, 128_dp]"]
+    assert [w for w in words if " over " in w] == ["reduce_scatter over dp", "all_gather over tp"]
+    assert words.count("each rank sends 128 KiB, 512 KiB in all") == 2
+
+
+def test_nothing_to_do_and_nothing_sent():
+    mesh = parse_mesh("tp=2")
+    assert "nothing to do" in texts(viz.reshard((4,), mesh, [R()], [R()]))
+    assert "each rank keeps its slice; nothing is sent" in texts(viz.reshard((4,), mesh, [R()], [S(0)]))
+    assert "how much is sent depends on the sizes" in texts(viz.reshard((symbol("B"),), mesh, [S(0)], [R()]))
+
+
+@given(st.data())
+def test_bytes_are_those_that_the_plan_reckons_with(data):
+    """Where all splits are even, the bytes are the fraction by which the plan was chosen."""
+    mesh = parse_mesh(data.draw(st.sampled_from(["a=4", "a=2,b=2", "a=2,b=2,c=2"])))
+    kinds = st.sampled_from([R(), P(), S(0), S(1)])
+    src, dst = (tuple(data.draw(kinds) for _ in mesh.names) for _ in range(2))
+    now = src
+    for step in plan(src, dst, mesh, 2):
+        amounts = sent(step, (64, 64), mesh, now, 4)
+        assert set(amounts.values()) == {_volume(step, now, mesh) * 64 * 64 * 4}
+        now = now[:step.axis] + (step.dst,) + now[step.axis + 1:]
+
+
+def test_bytes_of_uneven_chunks():
+    mesh = parse_mesh("tp=4")           # 5 rows of 8 floats: chunks of 2, 2, 1, 0 rows, 64, 64, 32, 0 bytes
+    gather = sent(Step(0, S(0), R()), (5, 8), mesh, [S(0)], 4)
+    assert gather == {0: 96, 1: 128, 2: 160, 3: 96} and sum(gather.values()) == 3 * 160
+    scatter = sent(Step(0, P(), S(0)), (5, 8), mesh, [P()], 4)
+    assert scatter == {0: 96, 1: 96, 2: 128, 3: 160}
+    # rank 0 holds rows 0, 1 and will hold columns 0, 1: it keeps 2 x 2 of its 2 x 8
+    assert sent(Step(0, S(0), S(1)), (5, 8), mesh, [S(0)], 4) == {0: 48, 1: 48, 2: 24, 3: 0}
+
+
+# ------------------------------------------------------------------------------------------------------ notation
+@given(st.data())
+def test_the_notation_reads_back(data):
+    mesh = parse_mesh("dp=2,tp=2,pp=2")
+    shape = tuple(data.draw(st.lists(st.integers(0, 99), max_size=3)))
+    kinds = [R(), P(), P("max"), *map(S, range(len(shape)))]
+    placements = tuple(data.draw(st.sampled_from(kinds)) for _ in mesh.names)
+    text = sharding_text(shape, np.dtype("float32"), mesh, placements)
+    assert parse_sharding(f"some.name: {text}", mesh) == ("some.name", np.dtype("float32"), shape, placements)
+
+
+def test_pictures_of_real_tensors_come_from_what_they_hold():
+    mesh = parse_mesh("tp=1")
+    t = paddle.distributed.shard_tensor(paddle.ones([4, 2]), mesh, [S(0)])
+    assert re.search(r"f32\[4_tp, 2\]", viz.tensor(t).svg)
