@@ -7,47 +7,24 @@ safe_place.svg      where the result of a rule may go
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
 
 import minipd as paddle
 from minipd.ir.program import Program
 from minipd.ir.traced import trace
-from minipd.passes import PassManager, create_pass
+from minipd.passes import PassManager
 from minipd.static import InputSpec
+from minipd.viz.svg import Sheet, Svg
 
-INK, LINE, PAPER = "#1f2933", "#7b8794", "#ffffff"
-PLAIN, CONSTANT, TWIN, DEAD, GOOD = "#f1f5f9", "#dbeafe", "#fff3c4", "#fde2e4", "#dcfce7"
-ROW, WIDTH = 30, 226
-
-
-def text(x: float, y: float, words: str, size: int = 13, anchor: str = "start", style: str = "") -> str:
-    """One line of text."""
-    return (f'<text x="{x:g}" y="{y:g}" font-size="{size}" text-anchor="{anchor}" fill="{INK}" {style}>'
-            f'{escape(words)}</text>')
+ROW = 30            # from one statement to the next, in pixels
 
 
-def row(x: float, y: float, words: str, fill: str, note: str = "", width: float = WIDTH) -> str:
-    """A statement in a box, with a note at its right."""
-    box = (f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{ROW - 6}" rx="5" fill="{fill}" stroke="{LINE}"/>'
-           + text(x + 10, y + 16, words, style='font-family="monospace"'))
-    return box + (text(x + width + 10, y + 16, note, 12, style='font-style="italic"') if note else "")
-
-
-def arrow(x1: float, y1: float, x2: float, y2: float, dashed: bool = False) -> str:
-    """A line with a head at its end."""
-    dash = ' stroke-dasharray="4 3"' if dashed else ""
-    return (f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" stroke="{LINE}" stroke-width="1.5"{dash} '
-            'marker-end="url(#head)"/>')
-
-
-def picture(width: float, height: float, title: str, parts: list[str]) -> str:
-    """The parts as an SVG file."""
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
-            f'font-family="Helvetica, Arial, sans-serif" role="img"><title>{escape(title)}</title>\n'
-            f'<defs><marker id="head" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto">'
-            f'<path d="M0,0 L8,4 L0,8 z" fill="{LINE}"/></marker></defs>\n'
-            f'<rect width="{width:g}" height="{height:g}" fill="{PAPER}"/>\n' + "\n".join(parts) + "\n</svg>\n")
+def statement(sheet: Sheet, x: float, y: float, words: str, kind: str = "op", note: str = "", width: float = 200
+              ) -> None:
+    """A statement in a box, and a note at its right."""
+    sheet.rect(x, y, width, ROW - 6, kind).text(x + 10, y + 16, words, "mono")
+    if note:
+        sheet.text(x + width + 10, y + 16, note, "dim")
 
 
 # ------------------------------------------------------------------------------------------------- before, after
@@ -75,79 +52,79 @@ def lines(program: Program) -> list[str]:
     return shown
 
 
-def before_after() -> str:
+def before_after() -> Svg:
     """The program as it was traced, with what is wasted marked, and what the three passes leave."""
     program = wasteful()
     before = lines(program)
-    folded, twins, dead = (create_pass(f"{name}_pass") for name in (
-        "constant_folding", "common_subexpression_elimination", "dead_code_elimination"))
     manager = PassManager()
-    for each in (folded, twins, dead):
-        manager.add_pass(each)
+    for name in ("constant_folding", "common_subexpression_elimination", "dead_code_elimination"):
+        manager.add_pass(f"{name}_pass")
     manager.run(program)
-    after = lines(program)
-    notes = {1: (CONSTANT, "constant: always 1.5"), 2: (CONSTANT, ""), 3: (CONSTANT, ""),
-             4: (DEAD, "dead: nobody reads it"), 7: (TWIN, "the same as %5")}
-    parts = [text(20, 26, "as traced", 15, style='font-weight="600"'),
-             text(460, 26, "after three passes", 15, style='font-weight="600"')]
+    notes = {1: ("input", ""), 2: ("input", ""), 3: ("input", "always 1.5"), 4: ("comm", "nobody reads it"),
+             7: ("fusion", "the same as %5")}
+    sheet = Sheet("A program before the passes and after")
+    sheet.text(0, 0, "as traced", "bold", 14).text(380, 0, "after three passes", "bold", 14)
     for i, line in enumerate(before):
-        fill, note = notes.get(i, (PLAIN, ""))
-        parts.append(row(20, 40 + i * ROW, line, fill, note))
-    for i, line in enumerate(after):
-        parts.append(row(460, 40 + i * ROW, line, GOOD if i in (1, 2) else PLAIN))
-    return picture(710, 40 + len(before) * ROW + 10, "A program before the passes and after", parts)
+        statement(sheet, 0, 14 + i * ROW, line, *notes.get(i, ("op", "")))
+    for i, line in enumerate(lines(program)):
+        statement(sheet, 380, 14 + i * ROW, line, "output" if i in (1, 2) else "op")
+    return sheet.done()
 
 
 # --------------------------------------------------------------------------------------------------------- match
-def match() -> str:
-    """The pattern of x * sigmoid(x) on a program in which it stands, and on one in which it does not."""
-    parts = [text(20, 26, "pattern", 15, style='font-weight="600"'),
-             text(250, 26, "y = a * sigmoid(a): a match", 15, style='font-weight="600"'),
-             text(530, 26, "y = a * sigmoid(b): none", 15, style='font-weight="600"')]
-    for x, names, last in ((20, ("x", "sigmoid", "multiply"), PLAIN), (250, ("a", "sigmoid", "multiply"), GOOD),
-                           (530, ("a", "sigmoid", "multiply"), DEAD)):
-        top, middle, low = 50, 120, 190
-        parts.append(row(x, top, names[0], CONSTANT, width=60))
-        if x == 530:
-            parts.append(row(x + 110, top, "b", CONSTANT, width=60))
-            parts.append(arrow(x + 140, top + 24, x + 140, middle - 2))
+def match() -> Svg:
+    """The pattern of x * sigmoid(x), a program in which it stands, and one in which it does not."""
+    sheet = Sheet("A pattern, a match, and no match")
+    for x, title, name, other, last, note in (
+            (0, "the pattern", "x", "", "op", "matching starts at the bottom"),
+            (260, "a * sigmoid(a): a match", "a", "", "output", "x is a, on both ways: it agrees"),
+            (520, "a * sigmoid(b): none", "a", "b", "comm", "x is a on the left, then b: it does not")):
+        sheet.text(x, 0, title, "bold", 14)
+        statement(sheet, x, 20, name, "input", width=50)
+        statement(sheet, x + 90, 90, "sigmoid", width=84)
+        statement(sheet, x + 30, 160, "multiply", last, width=92)
+        if other:
+            statement(sheet, x + 107, 20, other, "input", width=50)
+            sheet.line([(x + 132, 44), (x + 132, 89)], arrow=True)
         else:
-            parts.append(arrow(x + 50, top + 24, x + 120, middle - 2))
-        parts += [row(x + 90, middle, names[1], PLAIN, width=96), row(x + 40, low, names[2], last, width=106),
-                  arrow(x + 30, top + 24, x + 60, low - 2), arrow(x + 140, middle + 24, x + 110, low - 2)]
-    parts += [text(250, 246, "x = a along both ways: the name agrees", 12, style='font-style="italic"'),
-              text(530, 246, "x = a on the left, then b: it does not", 12, style='font-style="italic"'),
-              text(20, 246, "matching starts at the bottom", 12, style='font-style="italic"')]
-    return picture(790, 262, "A pattern, a match, and no match", parts)
+            sheet.line([(x + 40, 44), (x + 120, 89)], arrow=True)
+        sheet.line([(x + 25, 44), (x + 55, 159)], arrow=True).line([(x + 132, 114), (x + 95, 159)], arrow=True)
+        sheet.text(x, 208, note, "dim")
+    return sheet.done()
 
 
 # ---------------------------------------------------------------------------------------------------- safe place
-def safe_place() -> str:
-    """The three programs of the lesson: a place before the first output, one behind an input, and none."""
-    cases = [
-        ("before the reader", ["x = data", "p = exp(x)", "u = abs(p)", "q = tanh(x)"], {1, 3}, 1, "u reads p"),
-        ("behind the input", ["x = data", "p = exp(x)", "y = abs(x)", "t = tanh(x)", "q = t + y"], {1, 3, 4}, 3,
-         "the result reads y"),
-        ("no place", ["x = data", "p = exp(x)", "u = square(p)", "y = abs(x)", "t = tanh(x)", "q = t + y"], {1, 4, 5},
-         None, "behind y, and before u: nowhere"),
-    ]
-    parts = []
-    for column, (title, statements, matched, place, note) in enumerate(cases):
-        x, y = 20 + column * 260, 46
-        parts.append(text(x, 26, title, 15, style='font-weight="600"'))
+#: title, statements, which of them are matched, before which the result goes, why
+PLACES = (
+    ("before the reader", ("x = data", "p = exp(x)", "u = abs(p)", "q = tanh(x)"), {1, 3}, 1, "u reads p"),
+    ("behind the input", ("x = data", "p = exp(x)", "y = abs(x)", "t = tanh(x)", "q = t + y"), {1, 3, 4}, 3,
+     "the result reads y"),
+    ("no place", ("x = data", "p = exp(x)", "u = square(p)", "y = abs(x)", "t = tanh(x)", "q = t + y"), {1, 4, 5}, None,
+     "behind y and before u is nowhere"),
+)
+
+
+def safe_place() -> Svg:
+    """The three programs of the lesson; what the rule replaces is yellow."""
+    sheet = Sheet("Where the result of a rule may go")
+    for column, (title, statements, matched, place, note) in enumerate(PLACES):
+        x, y = column * 250.0, 14.0
+        sheet.text(x, 0, title, "bold", 14)
         for i, line in enumerate(statements):
             if i == place:
-                parts.append(f'<line x1="{x}" y1="{y + 6:g}" x2="{x + 200}" y2="{y + 6:g}" stroke="#15803d" '
-                             'stroke-width="3"/>' + text(x + 206, y + 10, "here", 12))
+                sheet.line([(x, y + 5), (x + 170, y + 5)], "way thick").text(x + 176, y + 9, "here", "way")
                 y += 16
-            parts.append(row(x, y, line, TWIN if i in matched else PLAIN, width=200))
+            statement(sheet, x, y, line, "fusion" if i in matched else "op", width=170)
             y += ROW
-        parts.append(text(x, y + 14, note, 12, style='font-style="italic"'))
-    return picture(790, 46 + 6 * ROW + 28, "Where the result of a rule may go; yellow is what it replaces", parts)
+        sheet.text(x, y + 12, note, "dim")
+    return sheet.done()
 
 
-PICTURES = {"before_after.svg": before_after, "match.svg": match, "safe_place.svg": safe_place}
+def pictures() -> dict[str, Svg]:
+    """File name -> picture."""
+    return {"before_after.svg": before_after(), "match.svg": match(), "safe_place.svg": safe_place()}
+
 
 if __name__ == "__main__":
-    for name, draw in PICTURES.items():
-        (Path(__file__).parent / name).write_text(draw(), encoding="utf-8")
+    for name, picture in pictures().items():
+        picture.save(Path(__file__).with_name(name))

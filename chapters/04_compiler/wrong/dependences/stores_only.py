@@ -1,0 +1,14 @@
+# Loads are not looked at: y[i] = y[i - 1] seems to write its own element only.
+from minipd.cinn.ir.ast import Var
+from minipd.cinn.schedule.tree import accumulated, declared, stores_of
+
+
+def dependences(loop):
+    own = declared(loop.body)
+    found = accumulated(loop.body) - own
+    for buffer in {s.buffer for s in stores_of(loop.body)} - own:
+        indices = [x.index for x in stores_of(loop.body) if x.buffer == buffer]
+        apart = any(all(k < len(i) and i[k] == Var(loop.var) for i in indices) for k in range(len(indices[0])))
+        if not apart:
+            found.add(buffer)
+    return found

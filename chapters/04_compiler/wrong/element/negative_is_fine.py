@@ -1,0 +1,9 @@
+# A negative index is left to numpy, which takes an element from the end.
+class _Run:
+    def _element(self, where, buffer, index):
+        self._check(buffer in self.buffers, where, f"no buffer {buffer} here")
+        array = self.buffers[buffer]
+        at = tuple(int(self.expression(i)) for i in index)
+        self._check(len(at) == array.ndim, where, f"{buffer} has {array.ndim} axes")
+        self._check(all(i < n for i, n in zip(at, array.shape, strict=True)), where, f"{at} is outside {buffer}")
+        return array, at

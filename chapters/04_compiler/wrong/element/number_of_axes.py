@@ -1,0 +1,8 @@
+# Axes without an index are not missed: a row is taken for an element.
+class _Run:
+    def _element(self, where, buffer, index):
+        self._check(buffer in self.buffers, where, f"no buffer {buffer} here")
+        array = self.buffers[buffer]
+        at = tuple(int(self.expression(i)) for i in index)
+        self._check(all(0 <= i < n for i, n in zip(at, array.shape, strict=False)), where, f"{at} is outside {buffer}")
+        return array, at
