@@ -131,7 +131,8 @@ class ShardedProgram:
                 raise ValueError(f"input {name!r}: expected a value on {self.mesh.text()} of the ranks "
                                  f"{self.mesh.process_ids}, placed {list(placements)}, got {value!r} on "
                                  f"{value.mesh.text()} of the ranks {value.mesh.process_ids}; reshard it first")
-            return value.held().local
+            # a Partial that somebody has looked at is whole by now: fed as it is, it would be added up once more
+            return value.moved(placements, Kernels().run, self.rank).local
         if placements is self.replicated:
             return value
         shape, at = local_window(value.shape, self.mesh, placements, self.rank)

@@ -20,10 +20,10 @@ from minipd.dist.sharding import local_window
 from minipd.dist.value import DistValue
 from minipd.framework.meta import Meta
 from minipd.framework.rank import current
-from minipd.framework.tensor import Parameter
 from minipd.ir.operation import Operation
 from minipd.ir.program import Program
 from minipd.parallel.pipeline.cut import StageProgram, cut
+from minipd.parallel.pipeline.model_slice import ModelSlice
 from minipd.parallel.pipeline.programs import Kept, TrainingPrograms, append_stage_backward
 from minipd.parallel.pipeline.stage import Batch, Boundary, Values
 from minipd.parallel.program import LEARNING_RATE, gradient_name, loss_program, update_program
@@ -37,48 +37,45 @@ PlacementsOf = Callable[[str, ProcessMesh], Sequence[Placement]]
 
 
 class StaticStage:
-    """The part of `model` that belongs to one stage (see `stage.Stage`), as programs.
+    """One stage (see `stage.Stage`) of a model with `loss(ids, labels, n_tokens)`, as programs.
 
-    model: has `loss(ids, labels, n_tokens)`; the parameters of this stage are distributed on `mesh`, of the others only
-    names and shapes matter.  optimizer: of the parameters of this stage.  mesh: the stage's.
-    stage_of: the stage of a parameter, by its name.  placements_of: its placements on a mesh.
-    placements: those of a batch on `mesh`.  shape: of a micro-batch, (sequences, tokens).
-    fuse: with operators of their own for what the model composes (`fuse_forward`).  cinn: compiled into kernels, on all
-    ranks of all stages at once.
+    Of the parameters of other stages only names and shapes matter.  placements: those of a batch on the stage's mesh.
+    placements_of(name, mesh): those of a parameter on the mesh of its stage.  shape: of a micro-batch, (sequences,
+    tokens).  fuse: with operators of their own for what the model composes (`fuse_forward`).  cinn: compiled into
+    kernels, on all ranks of all stages at once.
 
     gradients: of the parameters, by name, added up since the last step; they may be Partial.
     """
 
-    def __init__(self, model: Any, optimizer: Any, mesh: ProcessMesh, index: int, stages: int,
-                 stage_of: Callable[[str], int], placements_of: PlacementsOf, placements: Sequence[Placement],
+    def __init__(self, part: ModelSlice, optimizer: Any, placements: Sequence[Placement], placements_of: PlacementsOf,
                  shape: tuple[int, int], fuse: bool = True, cinn: bool = False):
-        self.optimizer, self.mesh, self.index, self.stages, self.shape = optimizer, mesh, index, stages, shape
-        self.parameters: dict[str, Parameter] = {n: p for n, p in model.named_parameters() if stage_of(n) == index}
+        self.optimizer, self.shape = optimizer, shape
+        self.index, self.stages, self.mesh, self.parameters = part.index, len(part.meshes), part.mesh, part.parameters
         self.gradients: dict[str, DistValue] = {}
         self.kept: dict[int, Kept] = {}
         optimizer.prepare()
 
-        program, trace = loss_program(model, shape, fuse=False, grad=True)
-        parts = cut(program, stage_of, stages)[:index + 1]
+        program, trace = loss_program(part.model, shape, fuse=False, grad=True)
+        stages = cut(program, part.stage_of, self.stages)[:self.index + 1]
         if fuse:
-            for part in parts:                  # after the cut: nothing is fused across it
-                fuse_forward(part.program)
-        part = parts[index]
-        self.inputs = boundaries_before(parts, mesh, placements_of, tuple(placements))
+            for stage in stages:                # after the cut: nothing is fused across it
+                fuse_forward(stage.program)
+        own = stages[-1]
+        self.inputs = boundaries_before(stages, self.mesh, placements_of, tuple(placements))
         split = {"ids": placements, "labels": placements, **{b.name: b.placements for b in self.inputs}}
-        self.evaluation = RankProgram(part.program.clone(), trace, mesh, self.parameters, split, cinn=cinn)
-        self.outputs = boundaries(part, self.evaluation.whole)
-        wanted = [n for n, p in self.parameters.items() if not p.stop_gradient]
-        with_gradient = append_stage_backward(part, wanted)
+        self.evaluation = RankProgram(own.program.clone(), trace, self.mesh, self.parameters, split, cinn=cinn)
+        self.outputs = boundaries(own, self.evaluation.whole)
+        self.given = ("loss",) if part.last else tuple(b.name for b in self.outputs)
+        self.flows = [c.flows for c in own.inputs], [c.flows for c in own.outputs]
+        self.with_gradient = append_stage_backward(
+            own, [n for n, p in self.parameters.items() if not p.stop_gradient])
         split |= {gradient_name(b.name): b.placements for b in self.outputs}
-        self.given = tuple(b.name for b in self.outputs) if index < stages - 1 else ("loss",)
-        self.flows = [c.flows for c in part.inputs], [c.flows for c in part.outputs]
-        self.training = TrainingPrograms(part.program, trace, mesh, self.parameters, split, self.given, cinn)
-        self.update = self._update(with_gradient, cinn)
+        self.training = TrainingPrograms(own.program, trace, self.mesh, self.parameters, split, self.given, cinn)
+        self.update = self._update(cinn)
 
-    def _update(self, names: Sequence[str], cinn: bool) -> RankProgram:
+    def _update(self, cinn: bool) -> RankProgram:
         """The optimizer's step, with gradients as the training program leaves them."""
-        types = {n: self.training.outputs[gradient_name(n)] for n in names}
+        types = {n: self.training.outputs[gradient_name(n)] for n in self.with_gradient}
         state = training_state(self.parameters, self.optimizer)
         program, trace = update_program(self.optimizer, self.parameters, state,
                                         {n: Meta(t.shape, t.dtype) for n, t in types.items()})
@@ -105,9 +102,8 @@ class StaticStage:
         found = self.training.run_backward(self.kept.pop(m), given)
         back = [found.pop(gradient_name(b.name)) if flows else self._zeros(b)
                 for b, flows in zip(self.inputs, flowing_in, strict=True)]
-        for name in self.parameters:
-            if (g := found.get(gradient_name(name))) is not None:
-                self._accumulate(name, g)
+        for name in self.with_gradient:
+            self._accumulate(name, found[gradient_name(name)])
         return tuple(back)
 
     def _accumulate(self, name: str, g: DistValue) -> None:
@@ -121,7 +117,14 @@ class StaticStage:
         return DistValue(np.zeros(shape, b.dtype), b.shape, b.dtype, self.mesh, b.placements)
 
     def step(self) -> None:
-        """See `stage.Stage`."""
+        """See `stage.Stage`.
+
+        Raises: RuntimeError if there are no gradients.
+        """
+        missing = [n for n in self.with_gradient if n not in self.gradients]
+        if missing:
+            raise RuntimeError(f"update of stage {self.index}: expected a gradient of {missing[0]}, got none; run the "
+                               "backward job of a micro-batch first")
         gradients, self.gradients = self.gradients, {}
         rate = self.optimizer.scalars()[0].payload
         self.update({LEARNING_RATE: rate, **{gradient_name(n): g for n, g in gradients.items()}})
@@ -151,26 +154,26 @@ class StaticStage:
                 **self.update.texts(f"{rank}.update")}
 
 
-def boundaries_before(parts: Sequence[StageProgram], mesh: ProcessMesh, placements_of: PlacementsOf,
+def boundaries_before(stages: Sequence[StageProgram], mesh: ProcessMesh, placements_of: PlacementsOf,
                       placements: tuple[Placement, ...]) -> tuple[Boundary, ...]:
     """What the last of these stages gets from the one before it.
 
     Completed stage by stage, each as its own ranks do it, on `mesh` instead of theirs, which has the same shape.
     """
     found: tuple[Boundary, ...] = ()
-    for part in parts[:-1]:
+    for stage in stages[:-1]:
         placed = {"ids": placements, "labels": placements, **{b.name: b.placements for b in found}}
 
         def marks(op: Operation, placed: dict = placed) -> tuple[Placement, ...]:
             if op.name() == "builtin.parameter":
                 return tuple(placements_of(op.attributes["parameter_name"].value, mesh))
             return placed.get(op.attributes["name"].value, (Replicate(),) * mesh.ndim)
-        found = boundaries(part, complete(part.program.clone(), mesh, marks))
+        found = boundaries(stage, complete(stage.program.clone(), mesh, marks))
     return found
 
 
-def boundaries(part: StageProgram, completed: Program) -> tuple[Boundary, ...]:
+def boundaries(stage: StageProgram, completed: Program) -> tuple[Boundary, ...]:
     """What a stage hands to the next, of whose program `completed` is a completed copy."""
     types = output_types(completed)
     return tuple(Boundary(c.name, tuple(map(int, t.shape)), t.dtype, t.placements)
-                 for c in part.outputs for t in [types[c.name]])
+                 for c in stage.outputs for t in [types[c.name]])
