@@ -219,10 +219,11 @@ def arena(fn, *specs):
     for value, buffer in layout.own.items():
         if buffer.merged is None:
             x, y = buffer.start * wide, -(buffer.offset + buffer.size) * high
+            width, height = (buffer.end - buffer.start + 1) * wide, buffer.size * high
             name = value.get_defining_op().name().partition(".")[2]
-            sheet.rect(x, y, (buffer.end - buffer.start + 1) * wide, buffer.size * high, "input", f"{value}")
-            if buffer.size * high > 12:
-                sheet.text(x + (buffer.end - buffer.start + 1) * wide / 2, y + buffer.size * high / 2 + 4, name, "mid", 10)
+            sheet.rect(x, y, width, height, "input", f"{value}")
+            if height > 12:
+                sheet.text(x + width / 2, y + height / 2 + 4, name, "mid", 10)
     for n in range(0, positions, 1 + positions // 15):
         sheet.text((n + 0.5) * wide, 16, str(n), "mid dim", 10)
     return sheet.done()
