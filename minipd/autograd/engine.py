@@ -168,7 +168,9 @@ def argument(node: Node, which: int | str, track: bool) -> Any:
 def again(node: Node, value: Any, history: Slot | None) -> Any:
     """What was saved, as a Tensor again if it was kept whole, else as a Meta; a Python number is itself.
 
-    Raises: RuntimeError for a value that was modified in place since.
+    value: an entry of `node.saved`: a number, (shape, dtype), or (payload, owner, version), see `tape.Node`.  history:
+    the slot that the gradient of a value kept whole goes to, which the Tensor carries; None: nobody will ask for it.
+    Raises: RuntimeError for a value that was modified in place since, with the tensor's name and both versions.
     """
     if type(value) is not tuple:
         return value

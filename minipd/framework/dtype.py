@@ -122,7 +122,7 @@ _RANK = {t.np: i for i, t in enumerate(ALL)}
 
 def promote(a: np.dtype, b: np.dtype) -> np.dtype:
     """The dtype of a binary operation on tensors of dtypes `a` and `b`: two floats give the wider (float16 with
-    bfloat16 gives float32), an int beside a float takes the float's dtype, two ints give the wider.
+    bfloat16 gives float32), an int beside a float takes the float's dtype, two ints give the smallest that holds both.
 
     Paddle answers the same for two floats, and for 0-D tensors; it refuses other mixtures, which are allowed here.
 

@@ -149,10 +149,12 @@ def _float_dtype(function: str, dtype: Any) -> np.dtype:
 def _runs(shape: tuple[int, ...], window: Window | None) -> tuple[np.ndarray, int]:
     """The global indices of a window, as runs of consecutive ones: (start of each run, int64[n]; length of all).
 
-    shape: of the window.  window: (global shape, offsets), None for a whole array.  The index of an element is its
-    row-major number in the global array.  Element by element of the window, in row-major order, the runs one after the
-    other name the global index.  Trailing dimensions that the window covers wholly belong to the run, so that a whole
-    array is one run.
+    shape: of the window.  window: (global shape, offsets), None for a whole array.  The global index of an element is
+    its number in the global array, counted row by row.  The runs, one after the other, name the indices of the window's
+    elements in the window's own order, row by row.  Trailing dimensions that the window covers wholly belong to the
+    run, so that a whole array is one run.
+
+    Raises: ValueError for a window that is no part of the global shape.
     """
     whole, offsets = window if window is not None else (shape, (0,) * len(shape))
     _check_window(shape, whole, offsets)

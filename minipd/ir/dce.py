@@ -11,7 +11,8 @@ __all__ = ["remove_dead_ops"]
 
 
 def remove_dead_ops(program: Program) -> int:
-    """Remove them, in regions too; returns how many operations are gone.
+    """Remove the operations whose results nothing reads, and which do nothing else, in regions too; returns how many
+    operations are gone, those inside of others counted.
 
     Inputs (`pd_op.data`) stay, used or not: they are the program's signature.
     """

@@ -223,7 +223,7 @@ class OpOperand:
     def set_source(self, value: Value | None) -> None:
         """Hold `value` from now on; None lets go, when the operation is erased.
 
-        The use lists of the old value and of the new one follow, so that the invariant above holds.
+        The use lists follow: this operand is in the list of the value that it holds, and in no other.
         """
         if self._source is not None:
             self._source._uses.pop(self, None)

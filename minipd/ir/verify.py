@@ -80,9 +80,8 @@ def _walk(block: Block, visible: set[Value]) -> Iterator[Operation]:
     """Every operation in order, with `visible` kept as the set of values that the operation at hand may use: when an
     operation is yielded, `visible` holds the results of those before it in its own block and in the blocks around, and
     the arguments of these blocks, nothing else.  An operation comes before those in its regions.
-
-    The stack holds operations that are still to come, and what to do to `visible` between them.
     """
+    # operations that are still to come, and what to do to `visible` between them
     stack: list[Operation | Callable[[], None]] = list(reversed(block.ops))
     while stack:
         item = stack.pop()
