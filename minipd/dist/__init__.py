@@ -4,12 +4,13 @@
     placements.py   what each mesh axis holds of a tensor: Shard, Replicate, Partial
     sharding.py     the one rule that says which rank owns which elements, and the notation for it
     spmd/           which placements an operator needs, and which its results get
-    reshard/        the steps from one set of placements to another
+    reshard/        the steps from one set of placements to another, and the messages from one mesh to another
 
 These are pure: they see shapes and placements, never data and no communicator.  On them stand
 
     value.py        what a rank holds of a global value
     interpreter.py  an operator call on distributed values; methods.py and api.py are how users see it
+    crossing.py     how a value goes to another mesh, and what ranks have that are not in it
     completion.py   placements for every value of a global program
     partition.py    and the program of one rank; control_flow.py: branches, for both
     comm/           how ranks talk: simulated in one process, or through MPI; launch.py starts them

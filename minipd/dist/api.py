@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from minipd.dist.crossing import elsewhere
 from minipd.dist.interpreter import Dist
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Partial, Placement, Replicate, Shard, check_placements
@@ -34,16 +35,23 @@ def enable(ctx: Any = None) -> None:
         ctx.compose()
 
 
-def _check_rank(mesh: ProcessMesh, what: str) -> int:
+def _check_started(mesh: ProcessMesh, what: str) -> int:
+    """This rank, if there are all ranks of the mesh."""
     ctx = current()
     if max(mesh.process_ids) >= ctx.world_size:
         raise ValueError(f"{what}: expected a mesh of the ranks 0 to {ctx.world_size - 1} that were started, got "
                          f"{mesh.text()} of the ranks {mesh.process_ids}; start more ranks (minipd launch -n "
                          f"{max(mesh.process_ids) + 1}) or shrink the mesh")
-    if not mesh.contains(ctx.rank):
-        raise ValueError(f"{what}: expected a mesh with this rank, {ctx.rank}, got {mesh.text()} of the ranks "
-                         f"{mesh.process_ids}; call it on the ranks of the mesh only")
     return ctx.rank
+
+
+def _check_rank(mesh: ProcessMesh, what: str) -> int:
+    """This rank, if it is one of the mesh."""
+    rank = _check_started(mesh, what)
+    if not mesh.contains(rank):
+        raise ValueError(f"{what}: expected a mesh with this rank, {rank}, got {mesh.text()} of the ranks "
+                         f"{mesh.process_ids}; call it on the ranks of the mesh only")
+    return rank
 
 
 def _distributed(t: Any, what: str) -> DistValue:
@@ -59,15 +67,18 @@ def shard_tensor(data: Any, mesh: ProcessMesh, placements: Sequence[Placement], 
 
     The result is a leaf: it has the `stop_gradient` of `data` unless one is given, and no history; `reshard` is the
     differentiable way.  A Parameter is distributed in place: it stays the same handle, and one that was made lazily is
-    filled now, with this rank's part of the values only.
+    filled now, with this rank's part of the values only.  A rank that is not in the mesh has nothing of the result but
+    shape and placements (see `crossing`).
     Raises: ValueError for placements that do not fit the tensor, or a mesh that does not fit the ranks; TypeError while
     tracing, where completion places inputs and parameters.
     """
-    rank = _check_rank(mesh, "shard_tensor")
+    rank = _check_started(mesh, "shard_tensor")
     t = _as_tensor(data, dtype)
     placements = check_placements(placements, mesh, t.ndim, "shard_tensor")
     if isinstance(t.payload, DistValue):
         value = reshard(Tensor(t.payload), mesh, placements).payload
+    elif not mesh.contains(rank):
+        value = elsewhere(tuple(t.payload.shape), t.payload.dtype, mesh, placements)
     else:
         value = _part(t, mesh, placements, rank)
     enable()
@@ -174,14 +185,25 @@ def dtensor_to_local(dist_tensor: Tensor, mesh: ProcessMesh | None = None,
 
 
 def reshard(dist_tensor: Tensor, mesh: ProcessMesh, placements: Sequence[Placement]) -> Tensor:
-    """The same global value under other placements; differentiable.  An ordinary tensor, which every rank has, counts
-    as replicated.
+    """The same global value under other placements, on the same mesh or on another one; differentiable.  An ordinary
+    tensor, which every rank has, counts as replicated.
 
-    Raises: ValueError for placements that do not fit; NotImplementedError for another mesh than the tensor's.
+    To another mesh it goes block by block, from rank to rank; the ranks of both call this.
+    Raises: ValueError for placements that do not fit; NotImplementedError for another mesh inside a program.
+
+    >>> from minipd.dist.simulate import simulate
+    >>> def two_stages(mesh):
+    ...     first, second = mesh[0:1], mesh[1:2]
+    ...     x = shard_tensor([3.0, 4.0], first, [Replicate()], stop_gradient=False)
+    ...     y = reshard(x, second, [Replicate()]) ** 2          # rank 0 knows only its shape
+    ...     y.sum().backward()
+    ...     return x.grad.tolist() if current().rank == 0 else y.tolist()
+    >>> simulate("pp=2", two_stages)
+    [[6.0, 8.0], [9.0, 16.0]]
     """
     target = check_placements(placements, mesh, dist_tensor.ndim, "reshard")
     if isinstance(dist_tensor.payload, np.ndarray | DistValue):
-        _check_rank(mesh, "reshard")
+        _check_started(mesh, "reshard")
         enable()
     return Reshard(dist_tensor, mesh=mesh, placements=target)
 

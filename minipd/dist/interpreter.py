@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from minipd.dist.crossing import cross, elsewhere
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement, Replicate
 from minipd.dist.sharding import local_window
@@ -22,6 +23,7 @@ from minipd.framework.tensor import Tensor
 __all__: list[str] = []
 
 MARKS = ("reshard", "match")        # the identity on the global value: nothing is left to run
+CROSS = "to another mesh"
 REMEMBERED = 4096                   # calls; a loop whose attributes never repeat would remember for ever
 
 
@@ -58,7 +60,12 @@ class Dist:
             call = self.cache[key] = self.plan_call(row, xs, attrs, mesh)
         if call is DECOMPOSE:
             return _decomposed(row, xs, attrs)
+        if call is CROSS:
+            return cross(xs[0], attrs["mesh"], tuple(attrs["placements"]), self.rank)
         inputs, outputs, metas, local_attrs = call
+        if not mesh.contains(self.rank):
+            outs = tuple(elsewhere(m.shape, m.dtype, mesh, p) for m, p in zip(metas, outputs, strict=True))
+            return outs if row.multi else outs[0]
         for i, x in enumerate(xs):
             if type(x) is DistValue and x.placements != inputs[i]:
                 xs[i] = (shape_of_shard(x, inputs[i], self.rank) if i in row.shape_only else
@@ -73,13 +80,16 @@ class Dist:
 
     def plan_call(self, row: Any, xs: list, attrs: dict, mesh: ProcessMesh) -> Any:
         """(input placements, output placements, global metas of the results, attributes of this rank or None where they
-        are the call's own), or DECOMPOSE."""
+        are the call's own), or DECOMPOSE, or CROSS."""
         metas = row.infer_meta(*xs, **attrs)            # a mistake is reported with global shapes
+        if row.name == "reshard" and attrs["mesh"] != mesh:
+            return CROSS
         found = infer(row, xs, [x.placements if type(x) is DistValue else None for x in xs], attrs, mesh)
         if isinstance(found, Decompose):
             return found
         metas = tuple(Meta(tuple(m.shape), m.dtype) for m in (metas if row.multi else (metas,)))
-        local = None if found.local is None else found.attributes(attrs, mesh, self.rank)
+        here = mesh.contains(self.rank)
+        local = found.attributes(attrs, mesh, self.rank) if here and found.local is not None else None
         return found.inputs, found.outputs, metas, local
 
 
@@ -89,8 +99,8 @@ def distributed(row: Any, x: Any, mesh: ProcessMesh, shape_only: bool) -> Any:
     if type(x) is DistValue:
         if x.mesh is not mesh and x.mesh != mesh:
             raise ValueError(f"{row.name}: expected operands on one mesh, got {x!r} on {x.mesh.text()} of the ranks "
-                             f"{x.mesh.process_ids} and another on {mesh.text()} of the ranks {mesh.process_ids}; make "
-                             "one whole with unshard_dtensor, and shard_tensor it on the other's mesh")
+                             f"{x.mesh.process_ids} and another on {mesh.text()} of the ranks {mesh.process_ids}; "
+                             "reshard one to the other's mesh")
         return x if shape_only else x.held()
     if not hasattr(x, "dtype"):
         return x

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from minipd.dist.placements import Placement, Replicate
 from minipd.framework.meta import Meta
 from minipd.framework.row import Trait, op
 from minipd.ops.broadcast import as_operand
@@ -21,10 +22,11 @@ __all__: list[str] = []
 
 @op("reshard", Trait.EXACT, dialect="dist_op")
 class Reshard:
-    """x under other placements.
+    """x under other placements, or on another mesh.
 
     The gradient is matched to the placements that x had, from whatever placements it arrives in: where x was sharded
-    and is now replicated, a Partial gradient needs one reduce-scatter, not an all-reduce and a slice.
+    and is now replicated, a Partial gradient needs one reduce-scatter, not an all-reduce and a slice.  It crosses back
+    to the mesh that x was on.
     """
 
     raw_gradient = True
@@ -35,8 +37,15 @@ class Reshard:
     def kernel(xp, x, *, mesh, placements):
         return x
 
-    def vjp_x(g, x: Meta):
-        return Match(g, as_operand(x))
+    def vjp_x(g, x: Meta, mesh):
+        like = as_operand(x)
+        before = getattr(like.payload, "mesh", mesh)
+        return Match(g, like) if before == mesh else Reshard(g, mesh=before, placements=whole(like.payload.placements))
+
+
+def whole(placements: tuple[Placement, ...]) -> tuple[Placement, ...]:
+    """Placements with Partial read as Replicate."""
+    return tuple(Replicate() if p.is_partial() else p for p in placements)
 
 
 @op("match", Trait.EXACT, dialect="dist_op")

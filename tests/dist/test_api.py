@@ -312,8 +312,8 @@ ONE = np.ones((4, 6), "float32")
     (lambda m: shard_tensor(ONE, m, [0]), "TypeError: shard_tensor: expected placements Shard(dim), Replicate() or "
                                           "Partial(), got 0"),
     (lambda m: reshard(shard_tensor(ONE, m, [R]), m, [Shard(3)]), "ValueError: reshard: expected Shard(dim=3)"),
-    (lambda m: reshard(shard_tensor(ONE, m, [R]), ProcessMesh([1, 0]), [R]),
-     "NotImplementedError: reshard: expected the mesh of the tensor, shape [2], process_ids [0, 1]"),
+    (lambda m: reshard(shard_tensor(ONE, m, [R]), ProcessMesh([1, 2]), [R]),
+     "ValueError: reshard: expected a mesh of the ranks 0 to 1 that were started, got d0=2 of the ranks [1, 2]"),
     (lambda m: dtensor_from_local(ONE, m, [S0], shape=(5, 6)),
      "ValueError: dtensor_from_local: expected a local shape [3, 6] on rank 0 for [5_x, 6] (chunks"),
     (lambda m: dtensor_from_local(shard_tensor(ONE, m, [R]), m, [R]),
@@ -325,7 +325,7 @@ ONE = np.ones((4, 6), "float32")
      "place, got dtype='float64' for f32[2, 2]; make it with that dtype"),
     (lambda m: shard_tensor(ONE, m, [R]) + shard_tensor(ONE, ProcessMesh([1, 0], ["y"]), [R]),
      "ValueError: add: expected operands on one mesh, got f32[4, 6] on y=2 of the ranks [1, 0] and another on x=2 of "
-     "the ranks [0, 1]; make one whole with unshard_dtensor, and shard_tensor it on the other's mesh"),
+     "the ranks [0, 1]; reshard one to the other's mesh"),
     (lambda m: trace(lambda x: shard_tensor(x, m, [R]), InputSpec([2], "float32")),
      "TypeError: shard_tensor: expected values, got the traced tensor f32[2]; a program is placed by completion"),
 ])
