@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from minipd.dist.mesh import ProcessMesh, parse_mesh
-from minipd.framework.errors import InputError
 from minipd.framework.rank import current
 from minipd.framework.tensor import Parameter
 from minipd.models.config import RunConfig
@@ -24,7 +23,8 @@ from minipd.parallel.pipeline.eager_stage import EagerStage
 from minipd.parallel.pipeline.engine import Pipeline
 from minipd.parallel.pipeline.inference import StagedModel
 from minipd.parallel.pipeline.model_slice import ModelSlice
-from minipd.parallel.pipeline.stage import Boundary
+from minipd.parallel.pipeline.stage import Boundary, Stage
+from minipd.parallel.pipeline.static_stage import StaticStage
 from minipd.parallel.static_step import StaticStep
 from minipd.parallel.step import EagerStep, Step, shard_model
 
@@ -71,10 +71,12 @@ def _pipeline(config: RunConfig, model: LlamaForCausalLM, mesh: ProcessMesh, rat
     clip = ClipGradByStagesNorm(t.clip_norm, mesh) if t.clip_norm else None
     optimizer = _optimizer(config, rate, part.parameters, clip)
     placements, shape = batch_placements(part.mesh), (t.batch // t.micro_batches, config.data.seq_len)
-    hidden = Boundary("hidden", (*shape, config.model.dim), current().default_dtype, tuple(placements))
-    stage = EagerStage(part, optimizer, placements, hidden)
-    if not config.dist.eager:
-        raise InputError("dist.eager where pp > 1", "a pipeline as programs", "train it with --eager")
+    stage: Stage
+    if config.dist.eager:
+        hidden = Boundary("hidden", (*shape, config.model.dim), current().default_dtype, tuple(placements))
+        stage = EagerStage(part, optimizer, placements, hidden)
+    else:
+        stage = StaticStage(part, optimizer, placements, parameter_placements, shape, cinn=config.dist.cinn)
     step = Pipeline(stage, model, optimizer, mesh, placements, t.micro_batches, config.dist.schedule)
     return Built(model, StagedModel(part), rate, optimizer, step)
 

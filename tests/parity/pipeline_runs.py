@@ -1,6 +1,7 @@
 """Optimizer steps of a small Llama on a mesh with pipeline stages, to be compared with plain numpy.
 
-Five layers on the stages, six sequences with uneven masks in micro-batches.
+Five layers on the stages, sequences with uneven masks in micro-batches.  `way` is "eager", "static" (programs of
+library kernels) or "cinn" (programs of fused kernels).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 from minipd.dist.mesh import ProcessMesh
 from minipd.framework.rank import current
 from minipd.framework.row import ROWS
+from minipd.framework.tensor import Tensor
 from minipd.models.config import ModelConfig
 from minipd.models.placements import batch_placements, parameter_placements, stage_of
 from minipd.optimizer import AdamW
@@ -19,13 +21,15 @@ from minipd.parallel.pipeline.clip import ClipGradByStagesNorm
 from minipd.parallel.pipeline.eager_stage import EagerStage
 from minipd.parallel.pipeline.engine import Pipeline
 from minipd.parallel.pipeline.model_slice import ModelSlice
-from minipd.parallel.pipeline.stage import Boundary
+from minipd.parallel.pipeline.stage import Boundary, Stage
+from minipd.parallel.pipeline.static_stage import StaticStage
 from tests.models.llamas import batch, filled
 from tests.parity.runs import BETAS, CLIP, DECAY, EPSILON, RATE, parameters
 
 FIVE = ModelConfig(vocab_size=29, dim=16, layers=5, heads=4, kv_heads=2, ffn_dim=24, max_seq=8, norm_eps=1e-6,
                    tie_embeddings=False)
-BATCH, SEQ, STEPS = 6, 8, 3
+SEQ = 8
+Batches = list[tuple[np.ndarray, np.ndarray]]
 
 
 class Run(NamedTuple):
@@ -34,52 +38,60 @@ class Run(NamedTuple):
     losses: list[float]
     gradients: dict[str, np.ndarray]        # of the first step, whole
     parameters: dict[str, np.ndarray]       # after the last
-    replicated: dict[str, bytes]
+    replicated: dict[str, bytes]            # what the rank holds of each replicated parameter
     counts: dict[str, int]                  # messages and collectives of the last step
-    timeline: list[dict[str, Any]]          # of the last step
+    evaluated: float                        # the loss of the last batch after the last step
 
 
-def data(config: ModelConfig, steps: int = STEPS) -> list[tuple[np.ndarray, np.ndarray]]:
-    return [batch(config, b=BATCH, s=SEQ, seed=20 + i, uneven=True) for i in range(steps)]
+def batches(config: ModelConfig, b: int = 6, steps: int = 3) -> Batches:
+    """One global batch of b sequences per step, with a different number of counted labels in each sequence."""
+    return [batch(config, b=b, s=SEQ, seed=20 + i, uneven=True) for i in range(steps)]
 
 
-def pipeline(config: ModelConfig, mesh: ProcessMesh, n_micro: int, schedule: str = "1F1B",
-             model: Any = None) -> Pipeline:
-    """The engine with an eager stage, for a model with the common parameters."""
-    n = mesh.get_dim_size("pp")
-    part = ModelSlice(model or filled(config, parameters(config)), mesh, lambda name: stage_of(name, config.layers, n),
-                      parameter_placements)
+def pipeline(model: Any, mesh: ProcessMesh, way: str, b: int, n_micro: int, schedule: str = "1F1B") -> Pipeline:
+    """The engine of this rank for a model that every rank has made."""
+    config, n = model.config, mesh.get_dim_size("pp")
+    part = ModelSlice(model, mesh, lambda name: stage_of(name, config.layers, n), parameter_placements)
     optimizer = AdamW(RATE, *BETAS, epsilon=EPSILON, parameters=list(part.parameters.values()), weight_decay=DECAY,
                       grad_clip=ClipGradByStagesNorm(CLIP, mesh))
-    placements = batch_placements(part.mesh)
-    boundary = Boundary("hidden", (BATCH // n_micro, SEQ, config.dim), current().default_dtype, tuple(placements))
-    stage = EagerStage(part, optimizer, placements, boundary)
-    return Pipeline(stage, part.model, optimizer, mesh, placements, n_micro, schedule)
+    placements, shape = batch_placements(part.mesh), (b // n_micro, SEQ)
+    stage: Stage
+    if way == "eager":
+        hidden = Boundary("hidden", (*shape, config.dim), current().default_dtype, tuple(placements))
+        stage = EagerStage(part, optimizer, placements, hidden)
+    else:
+        stage = StaticStage(part, optimizer, placements, parameter_placements, shape, cinn=way == "cinn")
+    return Pipeline(stage, model, optimizer, mesh, placements, n_micro, schedule)
 
 
 def first_gradients(step: Pipeline) -> dict[str, np.ndarray]:
-    """Filled by the first call of the step: what its optimizer job finds."""
+    """Filled by the first call of the step with what its optimizer job finds, whole."""
     found: dict[str, np.ndarray] = {}
-    update = step.stage.step
+    stage, update = step.stage, step.stage.step
 
     def noted() -> None:
         if not found:
-            found.update({n: ROWS["match"](p.grad, p).numpy() for n, p in step.stage.parameters.items()})
+            found.update({n: ROWS["match"](Tensor(g), stage.parameters[n]).numpy() for n, g in stage.gradients.items()})
         update()
-    step.stage.step = noted
+    stage.step = noted      # type: ignore[method-assign]
     return found
 
 
-def pipeline_run(config: ModelConfig, mesh: ProcessMesh, n_micro: int, schedule: str = "1F1B") -> Run:
-    step = pipeline(config, mesh, n_micro, schedule)
-    gradients = first_gradients(step)
-    comm, losses, before = current().comm, [], {}
-    for ids, labels in data(config):
+def pipeline_run(config: ModelConfig, mesh: ProcessMesh, way: str, data: Batches, n_micro: int,
+                 schedule: str = "1F1B", model: Any = None) -> Run:
+    """The steps on this rank.   model: one with the common parameters unless given."""
+    model = filled(config, parameters(config)) if model is None else model
+    step = pipeline(model, mesh, way, len(data[0][0]), n_micro, schedule)
+    gradients, comm, losses, counted = first_gradients(step), current().comm, [], {}
+
+    def whole(loss: Any) -> float:
+        return float(comm.all_reduce(np.array(step.share(loss)), tuple(range(comm.size))))
+    for ids, labels in data:
         before = dict(comm.counts)
         loss = step(ids, labels)
         counted = {k: n - before.get(k, 0) for k, n in comm.counts.items() if n != before.get(k, 0)}
-        losses.append(float(comm.all_reduce(np.array(step.share(loss)), tuple(range(comm.size)))))
-    named = step.parameters()
+        losses.append(whole(loss))
+    named, evaluated = step.parameters(), whole(step.evaluate(*data[-1]))
     return Run(losses, gradients, {n: p.numpy() for n, p in named.items()},
                {n: p.payload.local.tobytes() for n, p in named.items()
-                if not any(q.is_shard() for q in p.payload.placements)}, counted, step.timeline)
+                if not any(q.is_shard() for q in p.payload.placements)}, counted, evaluated)

@@ -1,5 +1,5 @@
-"""Parity of pipelines: any mix of dp, tp and pp equals plain numpy in loss, every gradient by name, and all parameters
-after some AdamW steps (hard cases E1, E4, E11, E15).
+"""Parity of pipelines: any mix of dp, tp and pp, eager, static and compiled, equals plain numpy in loss, every gradient
+by name, and all parameters after some AdamW steps (hard cases E3, E4, E11, E15).
 """
 
 from __future__ import annotations
@@ -7,19 +7,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from minipd.models.config import ModelConfig
 from tests.dist.ranks import on_mesh
-from tests.parity.pipeline_runs import FIVE, Run, data, pipeline_run
+from tests.models.llamas import oracle_config
+from tests.oracles import llama_numpy as oracle
+from tests.parity.pipeline_runs import FIVE, Batches, Run, batches, pipeline_run
 from tests.parity.runs import numpy_run
-from tests.parity.test_parity import FLOAT64, close
+from tests.parity.test_parity import FLOAT64, WAYS, close
+
+STEPS = batches(FIVE)
 
 
 @pytest.fixture(scope="module")
 def reference():
-    return numpy_run(FIVE, data(FIVE))
+    return numpy_run(FIVE, STEPS)
 
 
 def united(runs: list[Run], what: str) -> dict[str, np.ndarray]:
-    """What the stages know together; ranks that know the same parameter agree on it."""
+    """What the stages know together; ranks that know the same agree on it to the bit."""
     found: dict[str, np.ndarray] = {}
     for run in runs:
         for name, value in getattr(run, what).items():
@@ -27,18 +32,48 @@ def united(runs: list[Run], what: str) -> dict[str, np.ndarray]:
     return found
 
 
-def compare(runs: list[Run], expected) -> None:
+def compare(runs: list[Run], expected, config: ModelConfig = FIVE, data: Batches = STEPS) -> None:
+    evaluated, _ = oracle.loss_and_grads(expected.parameters, *data[-1], oracle_config(config))
     for run in runs:
         np.testing.assert_allclose(run.losses, expected.losses, rtol=1e-10)
+        assert run.evaluated == pytest.approx(evaluated, rel=1e-10)
     close(united(runs, "gradients"), expected.gradients, 1e-10)
     close(united(runs, "parameters"), expected.parameters, 1e-10)
+    replicated: dict[str, bytes] = {}
+    for run in runs:                                    # over tp, and over dp (hard case E4)
+        for name, held in run.replicated.items():
+            assert replicated.setdefault(name, held) == held, name
 
 
-@pytest.mark.parametrize(("mesh", "n_micro", "schedule"), [
-    ("pp=2", 3, "1F1B"), ("pp=2", 3, "FThenB"), ("pp=2", 1, "1F1B"), ("pp=2,tp=2", 3, "1F1B"),
-    ("tp=2,pp=2", 2, "FThenB"), ("dp=2,pp=2", 3, "1F1B"), ("dp=2,tp=2,pp=2", 3, "1F1B"),
-    ("pp=2,dp=2,tp=2", 3, "FThenB"),
-])
-def test_every_mesh_equals_numpy(reference, mesh, n_micro, schedule):
-    """Five layers are three and two on two stages."""
-    compare(on_mesh(mesh, lambda m: pipeline_run(FIVE, m, n_micro, schedule), FLOAT64), reference)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("mesh", "schedule"), [("pp=2", "FThenB"), ("pp=2,tp=2", "1F1B"), ("dp=2,tp=2,pp=2", "1F1B")])
+def test_five_layers_on_two_stages_with_three_micro_batches(reference, mesh, schedule, way):
+    compare(on_mesh(mesh, lambda m: pipeline_run(FIVE, m, way, STEPS, 3, schedule), FLOAT64), reference)
+
+
+@pytest.mark.parametrize("mesh", ["dp=2,pp=2", "tp=2,pp=2", "pp=2,dp=2,tp=2", "tp=2,pp=2,dp=2", "dp=1,tp=1,pp=5"])
+def test_axes_in_any_order(reference, mesh):
+    compare(on_mesh(mesh, lambda m: pipeline_run(FIVE, m, "eager", STEPS, 3), FLOAT64), reference)
+
+
+@pytest.mark.parametrize("n_micro", [1, 2, 3, 4, 5, 7])
+@pytest.mark.parametrize("schedule", ["1F1B", "FThenB"])
+def test_four_stages_with_any_number_of_micro_batches(n_micro, schedule):
+    """Five layers on four stages are 2, 1, 1, 1 (pytorch/torchtitan #775, pytorch PR #129597)."""
+    data = batches(FIVE, b=n_micro, steps=1) if n_micro > 1 else batches(FIVE, b=2, steps=1)
+    runs = on_mesh("pp=4", lambda m: pipeline_run(FIVE, m, "eager", data, n_micro, schedule), FLOAT64)
+    compare(runs, numpy_run(FIVE, data), data=data)
+    kept = [run.counts for run in runs]
+    assert kept == [{"all_reduce": 1, "send": n_micro, "recv": n_micro}, *[
+        {"all_reduce": 1, "send": 2 * n_micro, "recv": 2 * n_micro}] * 2,
+        {"all_reduce": 1, "send": n_micro, "recv": n_micro}]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_micro_batch_without_labels_adds_nothing(way):
+    """Its part of the loss is 0, and its gradients are zeros; the mean is over the tokens that count."""
+    ids, labels = batches(FIVE, b=4, steps=1)[0]
+    labels[:2] = -100
+    data = [(ids, labels)]
+    runs = on_mesh("pp=2", lambda m: pipeline_run(FIVE, m, way, data, 2), FLOAT64)
+    compare(runs, numpy_run(FIVE, data), data=data)

@@ -10,6 +10,7 @@ import numpy as np
 from minipd.autograd.mode import no_grad
 from minipd.dist.api import reshard, shard_tensor
 from minipd.dist.placements import Placement
+from minipd.dist.value import DistValue
 from minipd.framework.row import ROWS
 from minipd.framework.tensor import Tensor
 from minipd.parallel.pipeline.model_slice import ModelSlice
@@ -30,6 +31,10 @@ class EagerStage:
         self.inputs: tuple[Boundary, ...] = () if part.first else (boundary,)
         self.outputs: tuple[Boundary, ...] = () if part.last else (boundary,)
         self.kept: dict[int, tuple[Tensor | None, Tensor]] = {}     # micro-batch -> what came in, what went out
+
+    @property
+    def gradients(self) -> dict[str, DistValue]:
+        return {name: p.grad.payload for name, p in self.parameters.items() if p.grad is not None}
 
     def forward(self, m: int, batch: Batch, received: Values) -> Values:
         self.kept[m] = self._run(batch, received)

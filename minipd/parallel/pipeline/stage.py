@@ -7,6 +7,7 @@ the engine carries them.  (What it does within its own sub-mesh, for dp and tp, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -61,6 +62,10 @@ class Stage(Protocol):
     parameters: dict[str, Parameter]
     inputs: tuple[Boundary, ...]
     outputs: tuple[Boundary, ...]
+
+    @property
+    def gradients(self) -> Mapping[str, DistValue]:
+        """Those of the parameters, as far as they have been added up since the last step; they may be Partial."""
 
     def forward(self, m: int, batch: Batch, received: Values) -> Values:
         """Compute micro-batch m from the `inputs`; keep what its backward needs.
