@@ -139,11 +139,29 @@ def stops(m, h):
     return m.layers[3](m.layers[1](a.detach()) + m.layers[2](h))
 
 
+def split_by_rows(name, mesh):
+    """Of what h @ layers.0.weight adds up, each rank of tp has a part."""
+    dim = {"table.weight": 1, "layers.0.weight": 0}.get(name)
+    return [Shard(dim) if axis == "tp" and dim is not None else Replicate() for axis in mesh.dim_names]
+
+
+def test_what_is_partial_becomes_whole_before_it_crosses():
+    def make():
+        return Chain(lambda m, h: m.layers[3](m.layers[1](h @ m.layers[0].weight)))
+
+    def crossing(mesh):
+        stage = build(make, mesh, three, (4, 3), 2, split_by_rows).stage
+        return [b.placements for b in (*stage.inputs, *stage.outputs)]
+    assert simulate("pp=3,tp=2", crossing, FLOAT64) == [[(Replicate(),)]] * 2 + [[(Replicate(),)] * 2] * 2 + [
+        [(Replicate(),)]] * 2
+    assert_same(staged(make, "pp=3,tp=2", three, batches(), 2, placements_of=split_by_rows), alone(make, batches(), 2))
+
+
 @pytest.mark.parametrize("connect", [skips, passes_through, draws, stops], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("mesh", ["pp=3", "pp=3,tp=2", "dp=2,pp=3"])
 def test_other_connections_equal_one_rank(connect, mesh):
     def split(name, mesh):
-        """Layers 0 and 2 by columns, 3 by rows: partial values cross."""
+        """Layers 0 and 2 by columns, 3 by rows: sharded values cross."""
         dim = {"layers.0.weight": 1, "layers.2.weight": 1, "layers.3.weight": 0}.get(name)
         return [Shard(dim) if axis == "tp" and dim is not None else Replicate() for axis in mesh.dim_names]
     runs = staged(lambda: Chain(connect), mesh, three, batches(), 2, placements_of=split)
