@@ -80,4 +80,5 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    sys.stdout.reconfigure(errors="backslashreplace")   # type: ignore[union-attr]  # a terminal that is not UTF-8
     sys.exit(main())

@@ -51,8 +51,9 @@ def grade(chapter: Chapter, exercise: Exercise, file: Path | None = None, timeou
             Path(scratch, name).touch()
         process = subprocess.Popen(
             [sys.executable, "-m", "tools.course.child", str(exercise.target), str(file), str(exercise.check),
-             scratch], cwd=ROOT, env=environment(chapter.number), stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+             scratch], cwd=ROOT, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+            env={**environment(chapter.number), "PYTHONUNBUFFERED": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
         printed = _Printed(process.stdout)      # type: ignore[arg-type]
         late = False
         try:
@@ -72,7 +73,7 @@ def grade(chapter: Chapter, exercise: Exercise, file: Path | None = None, timeou
 
 def environment(number: int) -> dict[str, str]:
     threads = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
-    return {**os.environ, **threads, "MINIPD_FLOOR": str(number), "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"}
+    return {**os.environ, **threads, "MINIPD_FLOOR": str(number), "PYTHONHASHSEED": "0"}
 
 
 class _Printed(threading.Thread):

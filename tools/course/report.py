@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from pathlib import Path
 
 from tools.course.chapter import Chapter
 from tools.course.grade import SHOWN, Verdict
 from tools.course.source import ROOT
+
+#: What would move the cursor or change colours.
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 WORDS = {"passed": "passed", "failed": "FAILED", "unwritten": "not written yet", "missing": "no file"}
 
@@ -57,5 +61,5 @@ def shown(path: Path) -> str:
 
 
 def _tail(printed: str) -> str:
-    lines = [line[:200] for line in printed.strip().splitlines()]
+    lines = [CONTROL.sub("?", line[:200]) for line in printed.strip().splitlines()]
     return "\n".join(lines if len(lines) <= SHOWN else [f"... ({len(lines) - SHOWN} more lines)", *lines[-SHOWN:]])
