@@ -16,6 +16,7 @@ from minipd.models.placements import parameter_placements, stage_of
 from minipd.nn import functional as F
 from minipd.nn.initializer import Normal
 from minipd.parallel.pipeline.stage import Batch
+from minipd.static.nn import cond
 from tests.models.llamas import TIED, batch, filled
 from tests.parallel.staged import FLOAT64, alone, assert_same, build, staged
 from tests.parity.runs import numpy_run, parameters
@@ -157,7 +158,13 @@ def test_what_is_partial_becomes_whole_before_it_crosses():
     assert_same(staged(make, "pp=3,tp=2", three, batches(), 2, placements_of=split_by_rows), alone(make, batches(), 2))
 
 
-@pytest.mark.parametrize("connect", [skips, passes_through, draws, stops], ids=lambda f: f.__name__)
+def branches(m, h):
+    """The middle stage has a branch, whose gradient computes the stage again."""
+    a = m.layers[0](h)
+    return m.layers[3](cond(a.sum() > 0, lambda: F.silu(m.layers[1](a)), lambda: m.layers[1](a) * m.layers[2](a)))
+
+
+@pytest.mark.parametrize("connect", [skips, passes_through, draws, stops, branches], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("mesh", ["pp=3", "pp=3,tp=2", "dp=2,pp=3"])
 def test_other_connections_equal_one_rank(connect, mesh):
     def split(name, mesh):
