@@ -1,4 +1,4 @@
-"""Parity on four MPI processes in float32."""
+"""Parity on four MPI processes in float32, dp x tp and pp x tp."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.mpi
-def test_four_mpi_ranks_equal_numpy():
-    done = subprocess.run([sys.executable, "-m", "minipd", "launch", "-n", "4", "-m", "tests.parity.mpi_ranks"],
+@pytest.mark.parametrize("ranks", ["mpi_ranks", "mpi_pipeline_ranks"])
+def test_four_mpi_ranks_equal_numpy(ranks):
+    done = subprocess.run([sys.executable, "-m", "minipd", "launch", "-n", "4", "-m", f"tests.parity.{ranks}"],
                           cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     assert all(f"{way} equal on 4 ranks" in done.stdout for way in ("eager", "static", "cinn"))
