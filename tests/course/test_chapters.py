@@ -33,5 +33,12 @@ def test_a_notebook_runs_and_shows_what_is_in_the_built_one(source):
     assert notebook.other_outputs(source, notebook.run(source)) == "", "run `make notebooks`"
 
 
+def test_the_overview_lists_every_chapter():
+    overview = (ROOT / "chapters" / "README.md").read_text()
+    for folder in CHAPTERS:
+        lesson = read_chapter(folder)
+        assert f"| {lesson.number} [{lesson.title}]({folder.name}/README.md) |" in overview
+
+
 def test_every_chapter_has_a_notebook():
     assert [path.stem for path in NOTEBOOKS] == [folder.name for folder in CHAPTERS]
