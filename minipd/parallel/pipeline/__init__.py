@@ -5,6 +5,9 @@
     stage.py         what a stage is to the engine
     model_slice.py   what a stage has of the model
     eager_stage.py   a stage run operator by operator
+    static_stage.py  a stage run as programs
+    cut.py           the programs of all stages, of that of the model
+    programs.py      the gradient of a stage's program, and how it runs apart
     transfer.py      how a value crosses between stages
     engine.py        a rank does its jobs
     inference.py     the forward pass alone, for generation
