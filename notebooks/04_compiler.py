@@ -1,0 +1,283 @@
+# %% [markdown]
+# # Chapter 4: The compiler
+#
+# The lesson is `chapters/04_compiler/README.md`. Here you take functions of your own down the whole way, look at each
+# step, and put a mistake into one. Floors 5 to 9 are closed (`MINIPD_FLOOR=4`).
+
+# %%
+import numpy as np
+
+import minipd as paddle
+from minipd import viz
+from minipd.cinn.codegen.numba_source import numba_source
+from minipd.cinn.compile import build_cinn_pass, prepare
+from minipd.cinn.frontend import build_groups, bytes_moved, run_group
+from minipd.cinn.frontend.traffic import bytes_of_op
+from minipd.cinn.ir.ast import Accumulate, Dim, For, Function, Init, Load, Param, Seq, Store, Var
+from minipd.cinn.ir.build import binary, const
+from minipd.cinn.ir.interpreter import LoopError, interpret
+from minipd.cinn.ir.printer import text
+from minipd.cinn.lower import lower
+from minipd.cinn.overwriting import overwritable
+from minipd.cinn.schedule import Options, explain, schedule
+from minipd.cinn.schedule.loops import dependences
+from minipd.decomposition import decompose
+from minipd.executor import Executor, Scope
+from minipd.ir.traced import trace
+from minipd.nn import functional as F
+from minipd.static import InputSpec
+
+
+def traced(f, *shapes, dtype="float32"):
+    """The program of f on inputs x0, x1, ... of these shapes."""
+    return trace(f, *(InputSpec(list(s), dtype, f"x{i}") for i, s in enumerate(shapes))).program
+
+
+# %% [markdown]
+# ## Bytes
+#
+# How many bytes do these functions move, operator by operator and in groups? Guess the ratio before you run the cell:
+# it is the number of times that an array of full size is read or written, over what must be.
+
+
+# %%
+def norm(x, w):
+    return x * (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt() * w
+
+
+def gelu(x):
+    return x * 0.5 * ((x * x * x * 0.044715 + x) * 0.7978845608).tanh() + x * 0.5
+
+
+def new(x, w):
+    return ((x ** 4).mean(-1, keepdim=True) + 1e-6).rsqrt().tanh() * x * w
+
+
+for name, f, shapes in (("softmax", F.softmax, [(64, 288)]), ("rms norm", norm, [(64, 288), (288,)]),
+                        ("gelu", gelu, [(64, 288)]), ("one that nobody has", new, [(64, 288), (288,)])):
+    program = traced(f, *shapes)
+    prepare(program)
+    before = bytes_moved(program)
+    groups = build_groups(program)
+    after = bytes_moved(program)
+    print(f"{name:20} {before:>9,} -> {after:>7,} bytes, {before / after:4.1f} times less, {len(groups)} kernel")
+
+# %% [markdown]
+# The last one is the point of a compiler: no library has that kernel. Which operator costs how much:
+
+# %%
+program = traced(F.softmax, (64, 288))
+prepare(program)
+for op in program.walk():
+    if bytes_of_op(op):
+        print(f"{op.name():16} {bytes_of_op(op):>8,}")
+
+# %% [markdown]
+# ## Taken apart
+#
+# A softmax, and what it is made of. Each part says in `comp_op_name` which operator it comes from.
+
+# %%
+program = traced(F.softmax, (4, 8))
+_ = decompose(program, [])
+program
+
+
+# %% [markdown]
+# Why the maximum is subtracted: softmax of [0, d] for growing d, by the textbook and by the rule, in float32.
+
+
+# %%
+def textbook(x):
+    e = x.exp()
+    return e / e.sum(-1, keepdim=True)
+
+
+with np.errstate(all="ignore"):
+    for d in (1.0, 10.0, 80.0, 90.0, 1000.0):
+        x = paddle.to_tensor(np.array([0.0, d], np.float32))
+        print(f"{d:6}  textbook {textbook(x).numpy()[1]:.6f}   rule {F.softmax(x).numpy()[1]:.6f}")
+
+# %% [markdown]
+# And why the loss takes the logarithm on paper: logits [0, d], and the label is the improbable one. The loss is d.
+
+# %%
+with np.errstate(all="ignore"):
+    for d in (1.0, 50.0, 100.0, 200.0):
+        x = paddle.to_tensor(np.array([[0.0, d]], np.float32))
+        loss = F.cross_entropy(x, paddle.to_tensor(np.array([0])))
+        print(f"{d:6}  -log(softmax) {-F.softmax(x).log().numpy()[0, 0]:9.4f}   cross entropy {loss.item():9.4f}")
+
+
+# %% [markdown]
+# ## Groups
+#
+# What each frame holds becomes one kernel. The matmul stays outside, and keeps the two groups apart: a path leads
+# from the first through the matmul to the second.
+
+
+# %%
+def block(x, w):
+    a = x.exp() * 2.0
+    return (paddle.matmul(a, w) + a).tanh() * 3.0
+
+
+program = traced(block, (6, 10), (10, 10))
+viz.groups(program)
+
+
+# %% [markdown]
+# A norm with its gradient. The sums along the rows (for dx) and down the columns (for dw) share one kernel, since
+# both read the same arrays.
+
+
+# %%
+def gradient(x, w, g):
+    x.stop_gradient = w.stop_gradient = False
+    return paddle.grad(F.rms_norm(x, [8], w), [x, w], [g])
+
+
+program = traced(gradient, (4, 8), (8,), (4, 8))
+prepare(program)
+groups = build_groups(program)
+print(len(groups), "group", groups[-1])
+
+# %% [markdown]
+# ## Loops
+#
+# The softmax as it is lowered. Three passes over the row; find what is computed twice.
+
+# %%
+program = traced(F.softmax, (4, 8))
+prepare(program)
+group, = build_groups(program)
+softmax = lower(group, "softmax")
+viz.loops(softmax)
+
+# %% [markdown]
+# Three ways to run it: the group with library kernels (that is what it *means*), the loops in the interpreter, and
+# further down the compiled kernel.
+
+# %%
+x = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
+meant, = run_group(group, [x])
+y = np.empty_like(x)
+interpret(softmax, [x], [y])
+np.allclose(y, meant, rtol=1e-6)
+
+# %% [markdown]
+# The interpreter refuses what a kernel would do silently. A sum of neighbours that begins one too early:
+
+# %%
+f32, i = np.dtype("float32"), Var("i")
+neighbours = binary("add", Load("x", (binary("sub", i, 1),), f32), Load("x", (i,), f32))
+function = Function("neighbours", (Param("x", f32, 1), Param("y", f32, 1, output=True)),
+                    For("i", Dim("x", 0), Store("y", (i,), neighbours)))
+print(text(function))
+try:
+    interpret(function, [np.arange(4, dtype=f32)], [np.empty(4, f32)])
+except LoopError as error:
+    print("LoopError:", error)
+
+# %% [markdown]
+# ## When iterations meet
+#
+# Which of these loops could run on several threads? Say it before you run the cell.
+
+# %%
+one = Load("x", (i,), f32)
+zero = const(0, i.dtype)
+for body in (Store("y", (i,), one), Accumulate("s", "add", one), Store("y", (zero,), one),
+             Store("y", (i,), Load("y", (binary("sub", i, 1),), f32)), Store("y", (i,), Load("x", (zero,), f32))):
+    print(f"{text(body):20} meets in {dependences(For('i', Dim('x', 0), body)) or 'nothing'}")
+
+# %% [markdown]
+# ## Schedules
+#
+# What is done to the softmax, step by step (the headings only; print all of `explain` to see the functions):
+
+# %%
+for line in explain(softmax).splitlines():
+    if line.startswith("##"):
+        print(line)
+viz.loops(schedule(softmax))
+
+# %% [markdown]
+# If keeping an exponential were not worth it, there would be no `cache_row`, and e^(x - m) would be computed twice:
+
+# %%
+viz.loops(schedule(softmax, Options(keep_cost=100)))
+
+# %% [markdown]
+# A sum over everything meets in its accumulator. It is cut into chunks, each with an accumulator of its own. How many
+# there are depends on the size only, so the result is the same however many threads there are.
+
+# %%
+program = traced(lambda x: (x * x).sum(), (1 << 20,))
+prepare(program)
+total, = build_groups(program)
+viz.loops(schedule(lower(total, "total")))
+
+# %% [markdown]
+# What the blocks in it are for: 0.1 added a million times, one after the other, and in blocks. The error of the sum,
+# as a share of it:
+
+# %%
+x = np.full(1 << 20, 0.1, np.float32)
+exact = float(np.float32(0.1)) * x.size
+for size in (1, 16, 256, 1024, 4096, 65536):
+    blocks = np.add.accumulate(x.reshape(-1, size), axis=1)[:, -1]
+    print(f"blocks of {size:>5}: {abs(float(np.add.accumulate(blocks)[-1]) / exact - 1):.0e}")
+
+# %% [markdown]
+# ## Kernels
+#
+# The text that numba compiles:
+
+# %%
+print(numba_source(schedule(softmax)))
+
+# %% [markdown]
+# Compiled and run. NaN and infinity come through: the second row has a NaN, in the third the last element is masked.
+
+# %%
+program = traced(F.softmax, (3, 4))
+print(build_cinn_pass(program), [op.name() for op in program.global_block()])
+x = np.array([[1, 2, 3, 4], [1, np.nan, 3, 4], [1, 2, 3, -np.inf]], np.float32)
+with np.errstate(all="ignore"):
+    print(Executor(program).run({"x0": x}, Scope())["output_0"].round(4))
+
+# %% [markdown]
+# ## Writing over an input
+#
+# Which results may have the memory of which inputs? {number of the result: numbers of the inputs}
+
+# %%
+for name, f, shapes in (("softmax", F.softmax, [(4, 8)]), ("rms norm", norm, [(8, 8), (8,)]),
+                        ("two results", lambda x, y: (x.exp() * y, x.tanh() * y), [(4, 8), (4, 8)])):
+    program = traced(f, *shapes)
+    prepare(program)
+    group, = build_groups(program)
+    print(f"{name:12} {overwritable(lower(group))}")
+
+# %% [markdown]
+# The weight of the norm is read again in every row, so nothing may be written over it. And what if a kernel looks at
+# the *next* row first? Row i + 1 of x is read in iteration i, and again in iteration i + 1.
+
+# %%
+row, column = Var("i"), Var("j")
+here, below = Load("x", (row, column), f32), Load("x", (binary("add", row, 1), column), f32)
+top = For("j", const(4, row.dtype), Accumulate("m", "max", below))
+shift = For("j", const(4, row.dtype), Store("y", (row, column), binary("sub", here, Var("m", f32))))
+ahead = Function("ahead", (Param("x", f32, 2), Param("y", f32, 2, output=True)),
+                 For("i", const(3, row.dtype), Seq((Init("m", const(-np.inf, f32)), top, shift))))
+print(text(ahead))
+print(overwritable(ahead))
+
+# %% [markdown]
+# ## Try
+#
+# * Write a function of five element-wise operators and one reduction, and predict its bytes before and after.
+# * `traced(lambda x: F.softmax(x, 0), (64, 288))`: why is there no group? When is a column's maximum known?
+# * Change `schedule`'s `Options(block=..., chunks=...)` for the sum, and print what comes out.
+# * Then the exercises: `make exercise-4`.
