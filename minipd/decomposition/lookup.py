@@ -67,6 +67,18 @@ def take_along_axis(x: Tensor, indices: Tensor, *, axis: int, window: Any = None
     return _if_known(indices, size, window, picked) if floating else picked
 
 
+@decompose_rule("take_along_axis_grad")
+def take_along_axis_grad(g: Tensor, indices: Tensor, like: Tensor, *, axis: int, window: Any = None) -> Tensor:
+    """g where the position is the index, 0 elsewhere; of several indices, the sum of that over all of them."""
+    size, floating = like.payload.shape[axis], g.payload.dtype in dtypes.FLOATS
+    zero = 0.0 if floating else 0
+    g = _if_known(indices, size, window, g) if floating else g
+    if indices.payload.shape[axis] == 1:
+        return where(_hits(indices, axis, size, window), g, zero)
+    hit = _hits(indices.unsqueeze(axis + 1), axis + 1, size, window)
+    return Sum(where(hit, g.unsqueeze(axis + 1), zero), axis=(axis,))
+
+
 def _hits(index: Tensor, axis: int, size: Any, window: Any) -> Tensor:
     """Where each of `size` positions along `axis` is the one that `index`, of size 1 there, names."""
     first = 0 if window is None else window[1]

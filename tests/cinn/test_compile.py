@@ -78,6 +78,31 @@ def test_rms_norm_without_its_library_kernel_and_with_another_formula(monkeypatc
     assert moved[0] == moved[1] == x.nbytes * 2 + w.nbytes
 
 
+def test_a_look_up_is_part_of_the_kernel_that_reads_the_axis_anyhow():
+    """Cross entropy in operators is one kernel that reads the logits once, and what adds a look-up's gradient is one."""
+    def loss(x, label):
+        z = x - x.max(-1, keepdim=True)
+        return paddle.log(paddle.exp(z).sum(-1, keepdim=True)) - paddle.take_along_axis(z, label, -1)
+    x, label = R.normal(size=(6, 33)), np.array([[0], [32], [7], [7], [31], [1]])
+    program = compiled(loss, x, label)
+    assert len(kernels(program)) == 1 and not [op for op in program.walk() if op.row is not None]
+    assert bytes_moved(program) == x.nbytes + 2 * label.nbytes
+
+    def scatter(g, label, x):
+        return ROWS["take_along_axis_grad"](g, label, x, axis=1) + x
+    program = compiled(scatter, R.normal(size=(6, 1)), label, x)
+    assert len(kernels(program)) == 1 and not [op for op in program.walk() if op.row is not None]
+
+
+@pytest.mark.parametrize("fn", [
+    lambda x, i: paddle.take_along_axis(x, i, -1),                              # nobody reads the rest
+    lambda x, i: paddle.take_along_axis(x * 2.0, i.expand([6, 4]), -1),         # several per row
+    lambda x, i: paddle.take_along_axis(x * 2.0, i[:1].expand([1, 33]), 0)])    # not along the last axis
+def test_other_look_ups_are_left_to_the_library(fn):
+    program = compiled(fn, R.normal(size=(6, 33)), R.integers(0, 6, (6, 1)))
+    assert any(op.name() == "pd_op.take_along_axis" for op in program.walk())
+
+
 # ------------------------------------------------------------------------------------------------- right results
 @pytest.mark.parametrize("size", [1, 31, 33, 768])
 def test_c2_a_tensor_divided_by_its_sum(size):

@@ -128,6 +128,7 @@ def test_a_shard_gives_what_it_has(dtype):
     x = np.arange(1, 7).reshape(2, 3).astype(dtype)
     for indices in (np.array([[5], [9]]), np.array([[0, 4, 6, 3], [7, 5, 5, 9]])):
         check("take_along_axis", (x, indices), {"axis": 1, "window": (10, 4)})
+        check("take_along_axis_grad", (np.ones(indices.shape, dtype), indices, x), {"axis": 1, "window": (10, 4)})
     label, g = np.array([[4], [8]]), np.array([[0.5], [2.0]])
     check("cross_entropy_with_softmax_grad", (label, x.astype(np.float64), g), {"axis": 1, "window": (10, 4)})
 
