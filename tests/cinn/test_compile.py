@@ -79,7 +79,7 @@ def test_rms_norm_without_its_library_kernel_and_with_another_formula(monkeypatc
 
 
 def test_a_look_up_is_part_of_the_kernel_that_reads_the_axis_anyhow():
-    """Cross entropy in operators is one kernel that reads the logits once, and what adds a look-up's gradient is one."""
+    """Cross entropy in operators is one kernel, which reads the logits once; so is what adds a look-up's gradient."""
     def loss(x, label):
         z = x - x.max(-1, keepdim=True)
         return paddle.log(paddle.exp(z).sum(-1, keepdim=True)) - paddle.take_along_axis(z, label, -1)
