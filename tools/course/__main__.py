@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools.course import chapter, grade, notebook, report, workspace
+from tools.course import chapter, grade, report, workspace
 from tools.course.errors import CourseError
 from tools.course.source import ROOT
 
@@ -36,6 +36,8 @@ def check(options: argparse.Namespace) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Run a chapter's tests, the examples in its text and its notebook, with later floors closed."""
+    from tools.course import notebook  # late: students check their files often, and Jupyter takes its time
+
     lesson = chapter.read(options.chapter)
     chapter.verify(lesson)
     tested = subprocess.run([sys.executable, "-m", "pytest", "-q", *map(str, lesson.tests)], cwd=ROOT,
@@ -50,6 +52,8 @@ def run(options: argparse.Namespace) -> int:
 
 def notebooks(options: argparse.Namespace) -> int:
     """Run notebooks and write them with their outputs: all of them, or those that are named."""
+    from tools.course import notebook
+
     for path in notebook.sources(options.names):
         changed = notebook.build(path)
         print(f"{report.shown(path.with_suffix('.ipynb'))}  {'written' if changed else 'as it was'}", flush=True)
@@ -74,7 +78,7 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     try:
         return options.run(options)
-    except CourseError as error:
+    except (CourseError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
 
