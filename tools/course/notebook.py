@@ -117,7 +117,7 @@ def _texts(output: NotebookNode) -> Iterator[tuple]:
             yield output, key
     if "traceback" in output:
         yield from ((output.traceback, i) for i in range(len(output.traceback)))
-    for key, value in output.get("data", {}).items():
+    for key, value in sorted(output.get("data", {}).items()):     # a built notebook has its keys in order
         if isinstance(value, str) and not key.startswith(("image/png", "image/jpeg")):
             yield output.data, key
 
