@@ -45,6 +45,7 @@ COMMANDS = (
     Command("draw", "draw a tape, a program, fusion groups, loops, a mesh, shards, a schedule", "minipd.viz.command.main:main"),
     Command("launch", "run a script on several ranks", "minipd.dist.launch:main"),
     Command("train", "train a Llama", "minipd.models.train:main", computes=True),
+    Command("report", "write the report of a run, from its folder", "minipd.models.report:main"),
 )
 
 

@@ -16,7 +16,7 @@ Graphviz neither; a picture of a graph also has DOT text (`.source`).
     autograd/, ir/, cinn/, dist/, parallel/     the drawers, each on the floor of what it draws
     shown                       what makes notebooks show the objects themselves
     graph, layout/, render      nodes and edges: what they are, where they stand, how they are drawn
-    svg, style                  the sheet that is drawn on, and its colours
+    svg, style, chart           the sheet that is drawn on, its colours, plain charts
     command/                    `minipd draw`
 """
 

@@ -53,7 +53,7 @@ def sheet() -> str:
     fixed = (f".minipd{{font-family:{SANS};font-size:12px}}.minipd text{{white-space:pre}}"
              f".minipd .mono{{font-family:{MONO}}}.minipd .bold{{font-weight:600}}.minipd .mid{{text-anchor:middle}}"
              ".minipd .end{text-anchor:end}.minipd .line{fill:none;stroke-width:1.2}.minipd .thick{stroke-width:2}"
-             ".minipd .dash{stroke-dasharray:4 3}.minipd .bare{fill:none}.minipd .ghost{opacity:.45}"
+             ".minipd .dash{stroke-dasharray:4 3}.minipd .bare{fill:none}.minipd .ghost{opacity:.3}"
              ".minipd .halo{paint-order:stroke;stroke-width:4px;stroke-linejoin:round}")
     return fixed + _colours(0) + "@media(prefers-color-scheme:dark){" + _colours(1) + "}"
 

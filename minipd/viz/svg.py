@@ -106,6 +106,13 @@ class Sheet:
         self.parts.append(f'<text{style} x="{n(x)}" y="{n(y)}">{escape(words)}</text>')
         return self
 
+    def dot(self, x: float, y: float, radius: float, kind: str, tip: str = "") -> Sheet:
+        """A filled circle; kind: a colour of lines."""
+        self.reach(x - radius, y - radius, 2 * radius, 2 * radius)
+        head = f'<circle class="solid {kind}" cx="{n(x)}" cy="{n(y)}" r="{n(radius)}"'
+        self.parts.append(f"{head}><title>{escape(tip)}</title></circle>" if tip else head + "/>")
+        return self
+
     def line(self, points: Sequence[Point], kind: str = "wire", arrow: bool = False, tip: str = "") -> Sheet:
         """Straight from point to point."""
         self.path("M" + " L".join(f"{n(x)},{n(y)}" for x, y in points), points, kind, tip)
@@ -143,10 +150,10 @@ class Sheet:
     def height(self) -> float:
         return self.bottom - self.top
 
-    def done(self, source: str = "") -> Svg:
+    def done(self, source: str = "", margin: float = MARGIN) -> Svg:
         """The picture, on a ground of its own: readable in whatever page it stands."""
-        x, y = self.left - MARGIN, self.top - MARGIN
-        width, height = round(self.width + 2 * MARGIN), round(self.height + 2 * MARGIN)
+        x, y = self.left - margin, self.top - margin
+        width, height = round(self.width + 2 * margin), round(self.height + 2 * margin)
         box = f"{n(x)} {n(y)} {width} {height}"
         ground = f'<rect class="ground" x="{n(x)}" y="{n(y)}" width="{width}" height="{height}"/>'
         return Svg(self.title, width, height, "\n".join([ground, *self.parts]), box, source)

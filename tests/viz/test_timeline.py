@@ -7,7 +7,7 @@ import pytest
 from minipd import viz
 from minipd.parallel.pipeline.check import bubble
 from minipd.parallel.pipeline.schedule import Job, schedule
-from minipd.viz.parallel.timeline import round_step
+from minipd.viz.chart import round_step
 
 SVG = "{http://www.w3.org/2000/svg}"
 

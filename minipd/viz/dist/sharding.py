@@ -25,9 +25,10 @@ from minipd.viz.dist.mesh import draw_ranks, place
 from minipd.viz.style import PIECES, text_width
 from minipd.viz.svg import Sheet, Svg
 
-__all__ = ["Cut", "draw_holders", "sharding", "tensor"]
+__all__ = ["Cut", "draw_holders", "sharding", "tensor", "thumbnail"]
 
 SIDE, LEAST = 190.0, 34.0       # pixels: the longer side of the whole tensor, and the least of any
+LINE = 18.0                     # the least height in which words stand
 SMALL = 0.34                    # how much smaller a rank's picture is
 
 
@@ -60,6 +61,7 @@ def sharding(shape: Sequence[Any], mesh: ProcessMesh, placements: Sequence[Place
                11)
     whole, holders = Sheet(""), Sheet("")
     _whole(whole, cut)
+    _sides(whole, cut)
     draw_holders(holders, cut)
     sheet.place(whole, 0, 36)
     sheet.place(holders, whole.width + 44, 36)
@@ -169,9 +171,16 @@ class Cut:
         return PIECES[list(self.pieces()).index(window) % len(PIECES)]
 
 
-def _whole(sheet: Sheet, cut: Cut) -> None:
+def thumbnail(cut: Cut) -> Svg:
+    """The whole tensor, cut, small enough for a line of a table."""
+    sheet = Sheet(cut.text)
+    _whole(sheet, cut, 0.36)
+    return sheet.done(margin=2)
+
+
+def _whole(sheet: Sheet, cut: Cut, scale: float = 1) -> None:
     """The whole tensor, cut."""
-    width, height = cut.extent()
+    width, height = (max(side * scale, LINE) for side in cut.extent())
     levels = cut.levels()
     for k, offsets in enumerate(levels):
         at = k * (width + 26)
@@ -191,11 +200,11 @@ def _whole(sheet: Sheet, cut: Cut) -> None:
             if text_width(said, 11) < w - 4 and h > 12:
                 sheet.text(x + w / 2, y + h / 2 + 4, said, "mid", 11)
                 break
-    _sides(sheet, cut, width, height)
 
 
-def _sides(sheet: Sheet, cut: Cut, width: float, height: float) -> None:
+def _sides(sheet: Sheet, cut: Cut) -> None:
     """What the sides are: the dimension, its size, the axes that split it, and into what."""
+    width, height = cut.extent()
     for d, down in ((cut.across, False), (cut.down, True)):
         if d is None:
             continue

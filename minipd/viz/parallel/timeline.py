@@ -6,12 +6,12 @@ ideal: when each job would run if nothing but jobs took time.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minipd.parallel.pipeline.check import COSTS, simulate
 from minipd.parallel.pipeline.schedule import Job, Schedule
+from minipd.viz.chart import round_step
 from minipd.viz.style import text_width
 from minipd.viz.svg import Sheet, Svg
 
@@ -120,12 +120,3 @@ def _axis(sheet: Sheet, x: float, y: float, width: float, whole: float, unit: st
         sheet.text(at, y + 17, f"{i * step:g}", "mid dim", 10.5)
     sheet.text(x + width + 26, y + 17, "time in " + ("units" if unit == "jobs" else unit), "dim", 10.5)
 
-
-def round_step(whole: float, most: int) -> float:
-    """A round distance (1, 2 or 5 times a power of ten) of which at most `most` fit in `whole`.
-
-    >>> round_step(7, 10), round_step(0.83, 10), round_step(1300, 5)
-    (1.0, 0.1, 500.0)
-    """
-    power = 10.0 ** math.floor(math.log10(whole / most))
-    return next(s * power for s in (1, 2, 5, 10) if s * power * most >= whole * (1 - 1e-9))
