@@ -2,7 +2,7 @@
 
 import numpy as np
 
-import minipd as paddle
+import minipd  # noqa: F401  (fills the operator table)
 from minipd.executor import Executor, Scope
 from minipd.framework.meta import Meta
 from minipd.framework.row import ROWS
@@ -112,14 +112,13 @@ def test_a_whole_branch():
 def test_a_long_program():
     def f(x):
         y = x
-        for i in range(3000):
+        for i in range(900):
             y = y + 1.0
             if i % 3 == 0:
                 y.tanh()
         return y
     program = trace(f, X).program
-    check(1000, lambda: remove_dead_ops(program), "3000 additions with a dead tanh after every third")
+    check(300, lambda: remove_dead_ops(program), "900 additions with a dead tanh after every third")
     check(0, lambda: remove_dead_ops(program), "the same program again")
     out = Executor(program).run({"input_0": np.zeros(2, "float32")})
-    check([3000.0, 3000.0], out["output_0"], "x + 1 + 1 + ... (3000 times) at x = 0, after dead code was removed")
-    assert paddle is not None
+    check([900.0, 900.0], out["output_0"], "x + 1 + 1 + ... (900 times) at x = 0, after dead code was removed")
