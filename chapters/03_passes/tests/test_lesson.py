@@ -1,5 +1,6 @@
 """What the lesson claims, and its examples do not show."""
 
+import re
 import runpy
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -143,5 +144,6 @@ def test_the_gradient_of_the_fused_norm_is_that_of_the_composed_one():
 def test_the_pictures_are_what_the_script_draws():
     for name, picture in runpy.run_path(str(IMG / "draw.py"))["pictures"]().items():
         drawn = (IMG / name).read_text(encoding="utf-8")
-        assert drawn == picture.svg, f"{name} is old: python chapters/03_passes/img/draw.py"
         ElementTree.fromstring(drawn)
+        drawn = re.sub("<style>.*?</style>\n", "", drawn, flags=re.S)      # the look may change
+        assert drawn == picture.inline(), f"{name} is old: python chapters/03_passes/img/draw.py"

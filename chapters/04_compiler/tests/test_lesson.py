@@ -141,5 +141,6 @@ def test_a_softmax_may_be_written_over_its_input_and_a_weight_may_not():
 def test_the_pictures_are_what_the_script_draws():
     for name, picture in runpy.run_path(str(FOLDER / "img" / "draw.py"))["pictures"]().items():
         drawn = (FOLDER / "img" / name).read_text(encoding="utf-8")
-        assert drawn == picture.svg, f"{name} is old: python chapters/04_compiler/img/draw.py"
         ElementTree.fromstring(drawn)
+        drawn = re.sub("<style>.*?</style>\n", "", drawn, flags=re.S)      # the look may change
+        assert drawn == picture.inline(), f"{name} is old: python chapters/04_compiler/img/draw.py"
