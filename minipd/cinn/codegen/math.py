@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from minipd.cinn.codegen.inline import inline
-from minipd.cinn.codegen.scalar import from_bits, int_bits, select
+from minipd.cinn.codegen.scalar import from_bits, int_bits, select, times_power_of_two
+from minipd.framework.numba_setup import config
 
 __all__: list[str] = []
 
@@ -28,22 +29,35 @@ E5, E4, E3, E2, E1, E0 = map(F, (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e
 
 
 @inline
-def exp(x):
-    """e^x, within 2 ulp: 2^k e^r with |r| <= ln(2)/2.  Below -104 it is 0, above 89 inf."""
-    x = select(x < F(-104), F(-104), x)             # NaN passes both
-    x = select(x > F(89), F(89), x)
-    rounded = x * LOG2_E + ROUND
-    k = I(int_bits(rounded) - ROUND_BITS)
-    whole = rounded - ROUND
-    r = x - whole * LN2_HIGH
-    r = r - whole * LN2_LOW
-    p = ((((E5 * r + E4) * r + E3) * r + E2) * r + E1) * r + E0
-    p = p * (r * r) + (r + F(1))
-    # 2^k in two factors: k goes from -150, where the result is denormal, to 128; no float32 has these exponents.
+def _times_two_factors(x, k):
+    """x 2^k for k from -150, where the result is denormal, to 128, in two factors: no float32 has these exponents."""
     half = I(k >> I(1))
     first = from_bits(I(I(half + I(127)) << I(23)))
     second = from_bits(I(I(I(k - half) + I(127)) << I(23)))
-    return p * first * second
+    return x * first * second
+
+
+def exponential(times_power):
+    """exp, by times_power(x, k) = x 2^k."""
+    @inline
+    def exp(x):
+        """e^x, within 2 ulp: 2^k e^r with |r| <= ln(2)/2.  Below -104 it is 0, above 89 inf."""
+        x = select(x < F(-104), F(-104), x)             # NaN passes both
+        x = select(x > F(89), F(89), x)
+        rounded = x * LOG2_E + ROUND
+        k = I(int_bits(rounded) - ROUND_BITS)
+        whole = rounded - ROUND
+        r = x - whole * LN2_HIGH
+        r = r - whole * LN2_LOW
+        p = ((((E5 * r + E4) * r + E3) * r + E2) * r + E1) * r + E0
+        p = p * (r * r) + (r + F(1))
+        return times_power(p, k)
+    return exp
+
+
+#: AVX-512 has an instruction for x 2^k, of any exponent.  With it exp takes three quarters of the time.
+WIDE = "+avx512f" in (config.CPU_FEATURES or "").split(",")
+exp = exponential(times_power_of_two if WIDE else _times_two_factors)
 
 
 L8, L7, L6, L5, L4, L3, L2, L1, L0 = map(F, (
