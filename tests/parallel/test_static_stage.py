@@ -43,7 +43,6 @@ def llama(mesh, n_micro=3, config=FIVE, **options):
 @pytest.mark.parametrize(("mesh", "n_micro", "schedule"), [
     ("pp=1", 3, "1F1B"), ("pp=2", 3, "1F1B"), ("pp=2", 3, "FThenB"), ("pp=2", 1, "1F1B"), ("pp=4", 2, "1F1B"),
     ("pp=5", 6, "1F1B"), ("pp=2,tp=2", 3, "1F1B"), ("tp=2,pp=3", 2, "FThenB"), ("dp=2,pp=2", 3, "1F1B"),
-    ("dp=2,tp=2,pp=2", 3, "1F1B"),
 ])
 def test_every_mesh_equals_numpy(expected, mesh, n_micro, schedule):
     runs = llama(mesh, n_micro, schedule=schedule)
@@ -51,9 +50,8 @@ def test_every_mesh_equals_numpy(expected, mesh, n_micro, schedule):
     assert all(run.steps == len(BATCHES) for run in runs)
 
 
-@pytest.mark.parametrize("mesh", ["pp=2", "dp=2,tp=2,pp=2"])
-def test_compiled_stages_equal_numpy(expected, mesh):
-    assert_same(llama(mesh, cinn=True), expected)
+def test_compiled_stages_equal_numpy(expected):
+    assert_same(llama("pp=2,tp=2", cinn=True), expected)
 
 
 def test_four_sequences_over_three_ranks_of_dp(expected):
