@@ -103,6 +103,11 @@ class CrossEntropyWithSoftmaxGrad:
 
 def _loss_grad_into(xp: Any, out: Any, label: Any, softmax: Any, loss_grad: Any, ignore_index: int, axis: int,
                     window: Any) -> None:
+    """out = (softmax - one_hot(label)) * loss_grad, and 0 where label == ignore_index.
+
+    window: (number of all classes, the first that is here) of a shard: labels are numbers among all classes, and one
+    that is elsewhere has its 1 elsewhere.  None: all classes are here.  label and loss_grad have size 1 along `axis`.
+    """
     valid = label != ignore_index
     g = xp.where(valid, loss_grad, softmax.dtype.type(0))
     xp.multiply(softmax, g, out=out)
