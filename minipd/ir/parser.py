@@ -277,7 +277,14 @@ class Parser:
         self.values[name[0]] = value
 
     def operation(self) -> tuple[Operation, bool]:
-        """One operation up to its types, and whether a region follows."""
+        """One operation up to its types, and whether a region follows (its opening brace is read).
+
+            (%1, %2) = "pd_op.split" (%0, %3) {...} : (tensor<4xf32>, ...) -> tensor<2xf32>, tensor<2xf32>
+
+        As many types follow the arrow as there are results.  The results are defined when the operation is there, so
+        it cannot use them itself.
+        Raises: ParseError also where the types in brackets are not those of the operands.
+        """
         names = self.sequence("(", self.name, ")")
         self.expect("=")
         op_name = self.string()

@@ -99,7 +99,7 @@ def axes_to_sum(shape: tuple, target: tuple) -> tuple[int, ...]:
     """
     lead = len(shape) - len(target)
     return tuple(range(lead)) + tuple(
-        lead + i for i, d in enumerate(target) if same(d, 1) and not same(shape[lead + i], 1))
+        lead + i for i, d in enumerate(target) if d == 1 and shape[lead + i] != 1)
 
 
 def reduce_to(g: Tensor, x: Any) -> Tensor:
