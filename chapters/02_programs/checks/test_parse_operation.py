@@ -108,16 +108,16 @@ def line_of(text):
 
 def test_types_that_are_not_those_of_the_operands():
     both = "(tensor<2xf32>, tensor<2xf32>)"
-    check("3", line_of(ONE.replace(both, "(tensor<2xf32>, tensor<3xf32>)")), "the line that is refused, where line 3 says "
-                                                                             "that an operand has 3 elements")
-    check("3", line_of(ONE.replace(both, "(tensor<2xf32>)")), "the line that is refused, where line 3 gives a type for "
-                                                              "one operand of two")
+    check("3", line_of(ONE.replace(both, "(tensor<2xf32>, tensor<3xf32>)")),
+          "the line that is refused, where line 3 says that an operand has 3 elements")
+    check("3", line_of(ONE.replace(both, "(tensor<2xf32>)")),
+          "the line that is refused, where line 3 gives a type for one operand of two")
 
 
 def test_fewer_types_than_results():
     text = ONE.replace("(%1) =", "(%1, %2) =")
-    check(True, lambda: refusal(text)() != "accepted", "is it refused that the second line has two results, and one type "
-                                                       "behind the arrow?")
+    check(True, lambda: refusal(text)() != "accepted",
+          "is it refused that the second line has two results, and one type behind the arrow?")
 
 
 def test_what_is_missing():
