@@ -20,7 +20,7 @@ $(READY): requirements.lock pyproject.toml tools/setup.sh
 	@./tools/setup.sh
 	@touch $@
 
-train: setup  ## train a small Llama on four ranks; options in ARGS, e.g. ARGS="--eager --mesh dp=4"
+train: setup  ## train a small Llama on four ranks; options in ARGS, e.g. ARGS="--eager --mesh dp=2,tp=2,pp=2"
 	$(BIN)/minipd train $(ARGS)
 
 test: setup  ## the test suite that every change must pass (ARGS go to pytest)

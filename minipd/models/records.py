@@ -3,6 +3,8 @@
     sharding.json   per parameter: name, shape, dtype, mesh {axis: size}, ranks (nested as the mesh), placements
     timeline.json   per job of the last step's pipeline: rank, stage, type, micro, start, end (seconds)
     memory.json     per rank: the most bytes that its process has held
+    entropy.json    what models that only count reach on the held-out text: unigram, bigram (nats a token)
+    step.*.pir      the programs that ran, and step.*.kernels.py what they were compiled into
 
 All ranks call these together, and get what all of them know; rank 0 writes it.
 """
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Mapping
 from typing import Any
 
 from minipd.dist.dialect import placement_text
@@ -25,9 +28,10 @@ from minipd.parallel.step import Step
 __all__ = ["at_the_beginning", "at_the_end"]
 
 
-def at_the_beginning(comm: Any, model: Any, step: Step) -> dict[str, str]:
+def at_the_beginning(comm: Any, model: Any, step: Step, entropies: Mapping[str, float]) -> dict[str, str]:
     """File name -> text: what is known before the first step."""
-    return {**programs(comm, step), "sharding.json": _json(sharding(comm, model))}
+    return {**programs(comm, step), "sharding.json": _json(sharding(comm, model)),
+            "entropy.json": json.dumps(entropies) + "\n"}
 
 
 def at_the_end(comm: Any, step: Step) -> dict[str, str]:
@@ -78,9 +82,9 @@ def timeline(comm: Any, step: Step) -> list[dict[str, Any]]:
     return events
 
 
-def memory(comm: Any) -> dict[str, int | None]:
-    """The peak of each rank's process; simulated ranks share one, and its peak."""
-    return {str(rank): peak for rank, peak in enumerate(_gathered(comm, peak_memory()))}
+def memory(comm: Any) -> dict[str, int]:
+    """The peak of each rank's process, where the system tells; simulated ranks share one, and its peak."""
+    return {str(rank): peak for rank, peak in enumerate(_gathered(comm, peak_memory())) if peak is not None}
 
 
 def programs(comm: Any, step: Step) -> dict[str, str]:

@@ -103,7 +103,7 @@ class Trainer:
         config, steps = self.config, self.config.train.steps
         folder = self._on_first(lambda: RunFolder.create(config.out))
         unigram, bigram = self._entropies()
-        texts = records.at_the_beginning(self.comm, self.model, self.step)
+        texts = records.at_the_beginning(self.comm, self.model, self.step, {"unigram": unigram, "bigram": bigram})
         if folder is not None:
             save(config, folder.path / CONFIG)
             self._copy_metrics(folder)

@@ -37,7 +37,15 @@ def test_defaults():
     assert config == resolve(RunConfig())
     assert (config.model.dim, config.model.layers, config.model.heads, config.model.kv_heads) == (128, 4, 4, 4)
     assert (config.train.batch, config.data.seq_len, config.model.max_seq, config.train.lr) == (16, 128, 128, 3e-3)
-    assert config.dist.axes == {"dp": 2, "tp": 2} and config.dist.ranks == 4
+    assert config.dist.axes == {"pp": 2, "tp": 2} and config.dist.ranks == 4
+    assert (config.train.micro_batches, config.dist.schedule, config.model.tie_embeddings) == (4, "1F1B", False)
+
+
+def test_micro_batches_are_for_pipelines_unless_asked_for():
+    assert from_arguments(["--mesh", "dp=2,tp=2"]).train.micro_batches == 1
+    assert from_arguments(["--mesh", "dp=2,pp=2"]).train.micro_batches == 4
+    assert from_arguments(["--mesh", "dp=2,tp=2", "--micro_batches", "2"]).train.micro_batches == 2
+    assert from_arguments(["--micro_batches", "1"]).train.micro_batches == 1
 
 
 @pytest.mark.parametrize(
@@ -46,11 +54,11 @@ def test_defaults():
         (["--train.lr", "1e-3"], "train.lr", 1e-3),
         (["--lr", "1e-3"], "train.lr", 1e-3),
         (["--lr=1"], "train.lr", 1.0),
-        (["--mesh", "dp=4"], "dist.mesh", "dp=4"),
+        (["--mesh", "pp=4"], "dist.mesh", "pp=4"),
         (["--steps", "200"], "train.steps", 200),
         (["--eager"], "dist.eager", True),
-        (["--no-tie_embeddings"], "model.tie_embeddings", False),
-        (["--no-model.tie-embeddings"], "model.tie_embeddings", False),
+        (["--no-cinn"], "dist.cinn", False),
+        (["--no-dist.cinn"], "dist.cinn", False),
         (["--comm", "sim"], "dist.comm", "sim"),
         (["--weight-decay", "0"], "train.weight_decay", 0.0),
         (["--prompt", "100% sure"], "sample.prompt", "100% sure"),
@@ -190,12 +198,12 @@ def test_nearest_keys_prefer_the_section():
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["--mesh", "dp=2,dp=2"], "a mesh of different axes with sizes, such as dp=2,tp=2, got 'dp=2,dp=2'"),
+        (["--mesh", "dp=2,dp=2"], "a mesh of different axes with sizes, such as pp=2,tp=2, got 'dp=2,dp=2'"),
         (["--mesh", "4"], "a mesh of different axes"),
         (["--mesh", "dp=0"], "a mesh of different axes"),
         (["--mesh", ""], "a mesh of different axes"),
         (["--mesh", "dp=2,xp=2"], "mesh axes from dp, tp, pp, got 'xp' in dp=2,xp=2"),
-        (["--mesh", "pp=5", "--no-tie_embeddings"], "one layer on each of pp = 5 stages, got model.layers = 4: raise"),
+        (["--mesh", "pp=5"], "one layer on each of pp = 5 stages, got model.layers = 4: raise"),
         (["--mesh", "pp=2", "--tie_embeddings"], "model.tie_embeddings = false where pp = 2"),
         (["--schedule", "2F2B"], "dist.schedule to be FThenB or 1F1B, got '2F2B'"),
         (["--mesh", "tp=3"], "model.heads that tp = 3 divides, got 4: change model.heads or dist.mesh"),
@@ -203,7 +211,8 @@ def test_nearest_keys_prefer_the_section():
         (["--heads", "3"], "model.dim that model.heads = 3 divides, got 128: change model.dim or model.heads"),
         (["--heads", "128"], "an even head width model.dim / model.heads"),
         (["--kv_heads", "3"], "model.heads that model.kv_heads = 3 divides, got 4"),
-        (["--batch", "6", "--micro_batches", "2"], "train.batch that dp times train.micro_batches = 4 divides, got 6"),
+        (["--batch", "6", "--micro_batches", "2", "--mesh", "dp=2,tp=2"],
+         "train.batch that dp times train.micro_batches = 4 divides, got 6"),
         (["--max_seq", "64"], "data.seq_len of at most model.max_seq = 64, got 128"),
         (["--min_lr", "1"], "train.min_lr of at most train.lr = 0.003, got 1.0"),
         (["--batch", "0"], "train.batch to be at least 1, got 0"),
@@ -227,9 +236,9 @@ def test_values_that_do_not_fit(arguments, text):
     [
         ["--mesh", "dp=1"],
         ["--mesh", "tp=4"],
-        ["--mesh", "dp=8", "--batch", "8", "--micro_batches", "1"],
-        ["--mesh", "pp=2,dp=1,tp=2", "--no-tie_embeddings"],
-        ["--mesh", "pp=4", "--no-tie_embeddings", "--micro_batches", "1"],  # fewer micro-batches than stages
+        ["--mesh", "dp=8", "--batch", "8"],
+        ["--mesh", "pp=2,dp=1,tp=2"],
+        ["--mesh", "pp=4", "--micro_batches", "1"],  # fewer micro-batches than stages
         ["--vocab_size", "1021"],  # uneven shards are padded
         ["--ffn_dim", "341"],
         ["--prompt", "", "--tokens", "0"],
@@ -243,7 +252,7 @@ def test_values_that_fit(arguments):
 def test_the_number_of_ranks():
     config = resolve(RunConfig())
     validate(config, world_size=4)
-    assert "a mesh of 3 ranks, as many as were started, got dp=2,tp=2, which is 4: start 4" in message(
+    assert "a mesh of 3 ranks, as many as were started, got pp=2,tp=2, which is 4: start 4" in message(
         validate, config, 3
     )
     assert "a mesh of 1 rank, as" in message(validate, config, 1)

@@ -18,7 +18,7 @@ from minipd.cli import main
 from minipd.models.run_folder import read_metrics
 from minipd.models.trainer import latest_checkpoint
 
-TINY = ["--dim", "16", "--layers", "1", "--heads", "2", "--ffn_dim", "24", "--vocab_size", "300", "--seq_len", "16",
+TINY = ["--dim", "16", "--layers", "2", "--heads", "2", "--ffn_dim", "24", "--vocab_size", "300", "--seq_len", "16",
         "--batch", "4", "--eval_every", "100", "--eval_batches", "1", "--sample.tokens", "4", "--warmup", "0.5"]
 
 
@@ -49,20 +49,27 @@ def losses(run: Path) -> list[float]:
 def test_a_run_leaves_everything_in_its_folder(corpus, tmp_path, capsys):
     run = train(corpus, tmp_path, "--steps", "4")
     names = {p.name for p in run.iterdir()}
-    assert {"config.toml", "metrics.jsonl", "loss.svg", "sample.txt", "checkpoints", "step.global.pir",
-            "step.rank0.pir", "step.rank0.cinn.pir", "step.rank0.kernels.py", "sharding.json", "memory.json"} <= names
-    assert "timeline.json" not in names                 # there are no stages
+    assert {"config.toml", "metrics.jsonl", "loss.svg", "sample.txt", "checkpoints", "sharding.json", "memory.json",
+            "entropy.json", "timeline.json", "step.stage0.global.pir", "step.stage1.global.pir",
+            "step.rank0.forward.pir", "step.rank2.backward.cinn.pir", "step.rank2.update.kernels.py"} <= names
     rows = read_metrics(run)
     assert [row["step"] for row in rows] == [1, 2, 3, 4] and "val_loss" in rows[-1]
     assert {"loss", "lr", "seconds", "tokens", "memory"} <= rows[0].keys()
-    assert "pd_dist.tensor<" in (run / "step.global.pir").read_text()
-    assert '"pd_op.all_reduce"' in (run / "step.rank0.pir").read_text()
+    assert "pd_dist.tensor<" in (run / "step.stage1.global.pir").read_text()
+    assert '"pd_op.all_reduce"' in (run / "step.rank0.forward.pir").read_text()
     index = json.loads((run / "checkpoints" / "step-000004" / "index.json").read_text())
     assert index["ranks"] == 4 and index["tensors"]["llama.embed_tokens.weight"]["sharding"] == "f32[300_tp, 16]"
     shown = capsys.readouterr().out
     prompt = "It is a truth universally acknowledged, that"
     assert "unigram entropy" in shown and "step 4/4" in shown and prompt in shown
     assert (run / "sample.txt").read_text().startswith(prompt)
+
+
+def test_without_stages_there_is_one_program_and_no_timeline(corpus, tmp_path):
+    run = train(corpus, tmp_path, "--steps", "1", "--mesh", "dp=2,tp=2", "--sample.tokens", "0")
+    names = {p.name for p in run.iterdir()}
+    assert {"step.global.pir", "step.rank0.pir", "step.rank0.cinn.pir", "step.rank0.kernels.py"} <= names
+    assert not {name for name in names if "rank1" in name or "stage" in name or "timeline" in name}
 
 
 @pytest.mark.parametrize("mode", ["--eager", "--no-cinn", "--cinn"])
@@ -73,10 +80,10 @@ def test_every_mesh_trains_alike(corpus, tmp_path, mode):
     assert runs["dp=1,tp=1"][-1] < runs["dp=1,tp=1"][0]
 
 
-STAGED = ["--layers", "3", "--no-tie_embeddings", "--micro_batches", "2", "--steps", "3", "--dtype", "float64"]
+STAGED = ["--layers", "3", "--micro_batches", "2", "--steps", "3", "--dtype", "float64"]
 
 
-@pytest.mark.parametrize("mode", ["--eager"])
+@pytest.mark.parametrize("mode", ["--eager", "--no-cinn", "--cinn"])
 def test_stages_train_like_one_rank_and_write_the_same(corpus, tmp_path, mode):
     """Three layers, two on the first stage, one on the second; loss, validation and sample are those of one rank."""
     one = train(corpus, tmp_path, *STAGED, "--mesh", "dp=1", mode)

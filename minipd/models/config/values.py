@@ -20,7 +20,7 @@ def _value(default: int | float | bool | str, about: str) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class ModelConfig:
-    """The Llama. The defaults have 0.9 million parameters."""
+    """The Llama. The defaults have 1.05 million parameters."""
 
     vocab_size: int = _value(1024, "ids of the tokenizer and rows of the embedding, at least 256")
     dim: int = _value(128, "width of the residual stream")
@@ -28,7 +28,7 @@ class ModelConfig:
     heads: int = _value(4, "query heads; each is dim / heads wide")
     kv_heads: int = _value(0, "key and value heads; 0: as many as query heads")
     ffn_dim: int = _value(344, "width inside the feed-forward part, about 8/3 of dim")
-    tie_embeddings: bool = _value(True, "use the embedding as the output layer too")
+    tie_embeddings: bool = _value(False, "use the embedding as the output layer too; not where pp > 1")
     rope_base: float = _value(10000.0, "base of the wavelengths of rotary position embedding")
     norm_eps: float = _value(1e-5, "added to the mean square in RMSNorm")
     max_seq: int = _value(0, "longest sequence the model takes; 0: data.seq_len")
@@ -48,8 +48,8 @@ class TrainConfig:
 
     steps: int = _value(500, "optimizer steps")
     batch: int = _value(16, "sequences of a step, over all ranks and micro-batches")
-    micro_batches: int = _value(1, "parts in which a rank computes its share of the batch, to save memory "
-                                "and to keep the stages of a pipeline busy")
+    micro_batches: int = _value(0, "parts in which the batch is computed one after the other, to save memory and to "
+                                "keep all stages of a pipeline busy; 0: 4 where pp > 1, else 1")
     lr: float = _value(3e-3, "peak learning rate")
     min_lr: float = _value(0.0, "learning rate at the end of the cosine")
     warmup: float = _value(0.1, "part of the steps in which the learning rate rises from 0")
@@ -77,7 +77,7 @@ class TrainConfig:
 class DistConfig:
     """The ranks."""
 
-    mesh: str = _value("dp=2,tp=2", "axes of the mesh and their sizes: dp splits the batch, tp the matrices, pp the "
+    mesh: str = _value("pp=2,tp=2", "axes of the mesh and their sizes: dp splits the batch, tp the matrices, pp the "
                        "layers into stages")
     schedule: str = _value("1F1B", "order of a pipeline's jobs, where pp > 1: 1F1B or FThenB")
     comm: str = _value("mpi", "how ranks talk: mpi (one process each) or sim (all in one process)")
@@ -228,16 +228,19 @@ def nearest_keys(name: str) -> list[str]:
 
 
 def resolve(config: RunConfig) -> RunConfig:
-    """`config` with the values that stand for others filled in: model.kv_heads and model.max_seq.
+    """`config` with the values that stand for others filled in: model.kv_heads, model.max_seq, train.micro_batches.
 
-    >>> resolve(RunConfig()).model.kv_heads, resolve(RunConfig()).model.max_seq
-    (4, 128)
+    >>> config = resolve(RunConfig())
+    >>> config.model.kv_heads, config.model.max_seq, config.train.micro_batches
+    (4, 128, 4)
     """
-    model = config.model
+    model, train = config.model, config.train
     filled = dataclasses.replace(
         model, kv_heads=model.kv_heads or model.heads, max_seq=model.max_seq or config.data.seq_len
     )
-    return dataclasses.replace(config, model=filled)
+    staged = config.dist.axes.get("pp", 1) > 1
+    parts = dataclasses.replace(train, micro_batches=train.micro_batches or (4 if staged else 1))
+    return dataclasses.replace(config, model=filled, train=parts)
 
 
 def parse_mesh(text: str) -> dict[str, int]:
@@ -253,5 +256,5 @@ def parse_mesh(text: str) -> dict[str, int]:
         return parse_axes(text)
     except ValueError:
         raise InputError(
-            "a mesh of different axes with sizes, such as dp=2,tp=2", repr(text), "give dist.mesh in that form"
+            "a mesh of different axes with sizes, such as pp=2,tp=2", repr(text), "give dist.mesh in that form"
         ) from None
