@@ -14,25 +14,25 @@ __all__ = ["Cluster", "Edge", "Graph", "Node"]
 @dataclass
 class Node:
     """A box.  label: its name, then what is to be said of it, a line each.  kind: a colour of the style sheet.  tip:
-    shown when the pointer rests on it.  tag: what an arrow that is not drawn calls it."""
+    shown when the pointer rests on it."""
 
     name: str
     label: str
     kind: str = "op"
     tip: str = ""
-    tag: str = ""
 
 
 @dataclass
 class Edge:
     """An arrow between nodes, by name.  label: shown when the pointer rests on it.  back: it points at its source.
-    kind: a colour of lines."""
+    kind: a colour of lines.  tag: the word that stands at its target where it would be too long to be drawn."""
 
     source: str
     target: str
     label: str = ""
     back: bool = False
     kind: str = "wire"
+    tag: str = ""
 
 
 @dataclass

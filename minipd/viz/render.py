@@ -28,7 +28,7 @@ def draw_graph(graph: Graph) -> Sheet:
     """A graph on a sheet: frames, then arrows, then boxes."""
     sheet = Sheet(graph.title)
     nodes = {n.name: n for n in graph.root.all_nodes()}
-    placed = place(graph, _size, lambda c: text_width(c.label, 11), lambda name: text_width(nodes[name].tag, 10, True))
+    placed = place(graph, _size, lambda c: text_width(c.label, 11), lambda e: text_width(e.tag or "…", 10, mono=True))
     for cluster, x, y, w, h in placed.frames:
         sheet.rect(x, y, w, h, cluster.kind, radius=8)
     for run in placed.runs:
@@ -36,7 +36,7 @@ def draw_graph(graph: Graph) -> Sheet:
     for cluster, x, y, _, _ in placed.frames:
         sheet.text(x + 9, y + 15, cluster.label, f"dim halo on-{cluster.kind}", 11)
     for edge, x, y in placed.tags:
-        sheet.text(x, y + 9, nodes[edge.source].tag, "mono dim", 10)
+        sheet.text(x, y + 9, edge.tag or "…", "mono dim", 10)
     for name, node in nodes.items():
         _box(sheet, node, *placed.nodes[name])
     return sheet

@@ -28,7 +28,7 @@ def random_graph(seed: int) -> Graph:
     clusters = [root, *root.all_clusters()]
     for i in range(n):
         # Clusters take consecutive nodes, as regions and fusion groups do: between them the graph has no circle.
-        clusters[i * len(clusters) // n].nodes.append(Node(f"n{i}", f"node {i}\n" * rng.randint(1, 3), tag=f"%{i}"))
+        clusters[i * len(clusters) // n].nodes.append(Node(f"n{i}", f"node {i}\n" * rng.randint(1, 3)))
     edges = [Edge(f"n{a}", f"n{b}") for a in range(n) for b in range(a + 1, n) if rng.random() < 2 / n]
     return Graph("random", root, edges)
 
@@ -37,7 +37,7 @@ def placed(graph):
     def size(node):
         return 30 + 7 * len(node.name), 20 * node.label.count("\n") + 5
 
-    return place(graph, size, lambda cluster: 60, lambda name: 20)
+    return place(graph, size, lambda cluster: 60, lambda edge: 20)
 
 
 def apart(one, other):

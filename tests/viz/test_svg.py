@@ -119,6 +119,7 @@ def test_objects_show_themselves():
     mesh = parse_mesh("tp=1")
     shard = paddle.distributed.shard_tensor(paddle.ones([2]), mesh, [Shard(0)])
     assert program._repr_svg_() == viz.program(program).svg
+    assert trace(lambda x: [x := x + 1.0 for _ in range(200)][-1], Meta((2,), F32)).program._repr_svg_() is None
     assert first._repr_svg_() == viz.use_def(first).svg
     assert first.result(0)._repr_svg_() == viz.use_def(first.result(0)).svg
     assert mesh._repr_svg_() == viz.mesh(mesh).svg

@@ -24,7 +24,7 @@ def tape(*tensors: Tensor, title: str = "") -> Svg:
     >>> from minipd.ops.creation import to_tensor
     >>> x = to_tensor([1.0, 2.0], stop_gradient=False)
     >>> tape((x * x).sum())
-    <Svg 'tape of a f32[] result', ...>
+    <Svg 'tape of f32[]', ...>
     """
     return graph_svg(tape_graph(*tensors, title=title))
 
@@ -50,18 +50,25 @@ def tape_graph(*tensors: Tensor, title: str = "") -> Graph:
     first = min((node.seq for node in found), default=0)
     names = {id(node): f"n{i}" for i, node in enumerate(found)}
     nodes = [Node(names[id(node)], _label(node, first), "input" if node.row is None else "op") for node in found]
-    edges = [Edge(names[id(edge[0])], names[id(node)], f"the gradient of {_input(node, i)}", back=True, kind="way")
-             for node in found for i, edge in enumerate(node.edges) if edge is not None]
+    edges = []
+    for node in found:
+        for i, edge in enumerate(node.edges):
+            if edge is not None:
+                name = _label(edge[0], first).split("\n")
+                tag = name[0] if edge[0].row is None else name[1]
+                edges.append(_arrow(names[id(edge[0])], names[id(node)], f"the gradient of {_input(node, i)}", tag))
     for i, t in enumerate(tensors):
-        if t.node is None or t.node.row is None:
-            what = _leaf(t)
-            if t.node is None:
-                nodes.append(Node(f"t{i}", what, "input"))
-        else:
+        if t.node is None:                              # a leaf that nothing has used yet
+            nodes.append(Node(f"t{i}", _leaf(t), "input"))
+        elif t.node.row is not None:
             nodes.append(Node(f"t{i}", f"result\n{describe(t)}", "output"))
-            edges.append(Edge(names[id(t.node)], f"t{i}", "its gradient starts as 1", back=True, kind="way"))
-    title = title or "tape of " + ", ".join(f"a {describe(t)} result" for t in tensors)
+            edges.append(_arrow(names[id(t.node)], f"t{i}", "the gradient that backward starts with", ""))
+    title = title or f"tape of {', '.join(map(describe, tensors))}"
     return Graph(title, Cluster("", title, nodes=nodes), edges)
+
+
+def _arrow(above: str, below: str, label: str, tag: str) -> Edge:
+    return Edge(above, below, label, back=True, kind="way", tag=tag)
 
 
 def _reached(start: list[TapeNode]) -> list[TapeNode]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from textwrap import wrap
 
 from minipd.cinn.compile import function_of
@@ -37,8 +38,10 @@ def loops(of: Program | Operation | Function | list[Function], title: str = "loo
     for function in functions:
         for line in wrap(", ".join(function.comment), WIDE, initial_indent="# ", subsequent_indent="# "):
             y = _words(sheet, 0, y, line, "dim")
-        for line in wrap(text(function).splitlines()[bool(function.comment)], WIDE, subsequent_indent=" " * 8):
-            y = _words(sheet, 0, y, line, "bold")
+        head = text(function).splitlines()[bool(function.comment)]
+        kept = re.sub(r"(?<!,) |(?<=:,) ", "\u00a0", head)         # lines end only between parameters
+        for line in wrap(kept, WIDE, subsequent_indent=" " * 8):
+            y = _words(sheet, 0, y, line.replace("\u00a0", " "), "bold")
         y += _draw(sheet, function.body, 0, y + 3)[1] + 3 * MARGIN
     return sheet.done()
 

@@ -112,7 +112,7 @@ class _Drawing:
                 continue
             if self.fold and self.folded(op):
                 continue
-            self.nodes[op] = node = Node(f"op{len(self.nodes)}", self.label(op), kind(op), tag=self.tag(op))
+            self.nodes[op] = node = Node(f"op{len(self.nodes)}", self.label(op), kind(op))
             self.regions(op, cluster)
             cluster.nodes.append(node)
             operands = op.operands_source()
@@ -133,7 +133,8 @@ class _Drawing:
         """A cluster for each region of `op`."""
         for i, region in enumerate(op.regions):
             fusion = op.name() == FUSION
-            names = (f"fusion group: {self.tag(op)}",) if fusion else REGIONS.get(op.name(), ())
+            given = ", ".join(self.names.get(r, "") for r in op.results())
+            names = (f"fusion group: {given}",) if fusion else REGIONS.get(op.name(), ())
             title = names[i] if i < len(names) else f"region {i} of {op.name()}"
             inner = Cluster(f"c{self.n_clusters}", title, "fusion" if fusion else "region")
             self.n_clusters += 1
@@ -157,7 +158,7 @@ class _Drawing:
         op = value.get_defining_op()
         seen = op is not None and kind(op) == "input"
         label = self.label(op) if op is not None and seen else f"{what}\n{name}: {type_text(value)}"
-        node = Node(f"v{len(self.values)}", label, "input" if seen else "use", tag=name)
+        node = Node(f"v{len(self.values)}", label, "input" if seen else "use")
         cluster.nodes.append(node)
         return node
 
@@ -180,7 +181,8 @@ class _Drawing:
                     self.values[key] = self.stranger(value, "from outside" if op is None else short(op), cluster)
                 source = self.values[key]
             if source.name != target:
-                self.edges.append(Edge(source.name, target, f"{self.names.get(value, '')}: {type_text(value)}"))
+                name = self.names.get(value, "")
+                self.edges.append(Edge(source.name, target, f"{name}: {type_text(value)}", tag=name))
 
     def label(self, op: Operation) -> str:
         """The operation's name with the attributes that tell something, and names and types of its results."""
@@ -192,9 +194,6 @@ class _Drawing:
             shown += [f"{n}={v}" for n, v in {**stored, **known}.items() if v is not None and v != row.attrs.get(n)]
         results = [f"{self.names.get(r, '')}: {type_text(r)}" for r in op.results()]
         return "\n".join([" ".join([short(op), *shown]), *results])
-
-    def tag(self, op: Operation) -> str:
-        return ", ".join(self.names.get(r, "") for r in op.results())
 
 
 def short(op: Operation) -> str:

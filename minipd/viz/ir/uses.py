@@ -52,8 +52,9 @@ def use_def_graph(of: Value | Operation, depth: int = 1) -> Graph:
     what = drawing.name(of) if isinstance(of, Value) else of.name()
     title = f"use-def chain{'s' * isinstance(of, Operation)} of {what}"
     order = {name: i for i, name in enumerate(drawing.nodes)}
-    edges = sorted(drawing.edges, key=lambda e: (order[e[0]], order[e[1]]))
-    return Graph(title, Cluster("", title, nodes=list(drawing.nodes.values())), [Edge(a, b) for a, b in edges])
+    edges = [Edge(a, b, tag=drawing.nodes[a].label)
+             for a, b in sorted(drawing.edges, key=lambda e: (order[e[0]], order[e[1]]))]
+    return Graph(title, Cluster("", title, nodes=list(drawing.nodes.values())), edges)
 
 
 class _Chains:

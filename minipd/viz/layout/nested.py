@@ -1,8 +1,8 @@
 """Clusters: each is laid out by itself, and is a box of the level around it.
 
 An edge into a cluster is a wire of the level around, which ends at an inlet on the cluster's upper border; from there a
-wire of the level inside goes on.  Edges from one node into one cluster share their inlet, as they carry one value.
-Out of clusters it is the same, with outlets on the lower border.
+wire of the level inside goes on.  Edges from one node into one cluster share their inlet, and the way there.  Out of
+clusters it is the same, with outlets on the lower border.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ MANY, FAR, NEAR = 80, 24, 6         # levels of more boxes than that draw only s
 
 @dataclass
 class Run:
-    """A drawn piece of an edge.  first, last: whether it begins at the source and ends at the target."""
+    """A drawn piece of an edge.  first, last: whether it begins at the source (an arrow back: or at the tag that stands
+    for it), and ends at the target."""
 
     edge: Edge
     points: list[Point]
@@ -46,9 +47,14 @@ class _Inside:
 
     cluster: Cluster
     things: dict[object, Box] = field(default_factory=dict)
-    wires: dict[tuple[object, object], tuple[Edge, bool, bool]] = field(default_factory=dict)
+    wires: dict[tuple[object, ...], tuple[Edge, bool, bool]] = field(default_factory=dict)
     order: dict[object, int] = field(default_factory=dict)
     done: Flat | None = None
+
+    def pad(self, border: str) -> float:
+        """What is left free at a border, "top" or "bottom": nothing where wires come through it, which leave room."""
+        free = not any(box.border == border for box in self.things.values())
+        return {"top": HEAD, "bottom": PAD}[border] * free
 
     def port(self, border: object) -> float:
         """Where an inlet or outlet is, from the frame's left edge."""
@@ -57,9 +63,8 @@ class _Inside:
 
 
 def place(graph: Graph, size: Callable[[Node], tuple[float, float]], label: Callable[[Cluster], float],
-          tag: Callable[[str], float]) -> Placed:
-    """Lay out a graph.  size: how large a node is; label: how wide a cluster's label; tag: how wide the tag that stands
-    for an arrow from a node."""
+          tag: Callable[[Edge], float]) -> Placed:
+    """Lay out a graph.  size: how large a node is; label: how wide a cluster's label; tag: how wide an edge's tag."""
     return _Nested(graph, size, label, tag).placed()
 
 
@@ -95,12 +100,14 @@ class _Nested:
         inwards = downs[common:]
         enters: object = id(inwards[0]) if inwards else b
         around = self.levels[id(ups[common - 1])]
-        around.wires.setdefault((leaves, enters, a), (edge, leaves == a, enters == b))      # type: ignore[arg-type]
+        own = id(edge) if enters == b else a            # the last piece of its way is each edge's own
+        around.wires.setdefault((leaves, enters, own), (edge, leaves == a, enters == b))
         for i, cluster in enumerate(inwards):
             level, inlet = self.levels[id(cluster)], ("in", a)
             level.things.setdefault(inlet, Box(2, 0, "top"))
             next_: object = id(inwards[i + 1]) if i + 1 < len(inwards) else b
-            level.wires.setdefault((inlet, next_, a), (edge, False, next_ == b))            # type: ignore[arg-type]
+            own = id(edge) if next_ == b else a
+            level.wires.setdefault((inlet, next_, own), (edge, False, next_ == b))
 
     def placed(self) -> Placed:
         for cluster in reversed([self.graph.root, *self.graph.root.all_clusters()]):
@@ -115,14 +122,12 @@ class _Nested:
         for (source, target, *_), (edge, _, _) in level.wires.items():
             leaves = self.levels[source].port(("out", edge.source)) if source in self.levels else None  # type: ignore
             enters = self.levels[target].port(("in", edge.source)) if target in self.levels else None   # type: ignore
-            wires.append(Wire(level.order[source], level.order[target], leaves, enters, self.tag(edge.source)))
+            wires.append(Wire(level.order[source], level.order[target], leaves, enters, self.tag(edge)))
         level.done = flat(list(level.things.values()), wires, NEAR if len(level.things) > MANY else FAR)
         for around in self.levels.values():
             if id(level.cluster) in around.things:
-                inlets = any(b.border == "top" for b in level.things.values())
                 width = max(level.done.width, self.label(level.cluster)) + 2 * PAD
-                outlets = any(b.border == "bottom" for b in level.things.values())
-                height = level.done.height + (0 if inlets else HEAD) + (0 if outlets else PAD)
+                height = level.pad("top") + level.done.height + level.pad("bottom")
                 around.things[id(level.cluster)] = Box(width, height)
 
     def _collect(self, level: _Inside, x: float, y: float, out: Placed) -> None:
@@ -136,11 +141,10 @@ class _Nested:
             elif thing in self.levels:
                 inner = self.levels[thing]                                                  # type: ignore[index]
                 out.frames.append((inner.cluster, x + dx, y + dy, box.width, box.height))
-                inlets = any(b.border == "top" for b in inner.things.values())
-                self._collect(inner, x + dx + PAD, y + dy + (0 if inlets else HEAD), out)
+                self._collect(inner, x + dx + PAD, y + dy + inner.pad("top"), out)
         for i, (edge, first, last) in enumerate(level.wires.values()):
             points = [(x + dx, y + dy) for dx, dy in level.done.routes[i]]
-            out.runs.append(Run(edge, points, first and i not in level.done.tags, last))
+            out.runs.append(Run(edge, points, first and (edge.back or i not in level.done.tags), last))
             if i in level.done.tags:
                 dx, dy = level.done.tags[i]
                 out.tags.append((edge, x + dx, y + dy))
