@@ -2,6 +2,8 @@
 from minipd.passes.formula import ops
 
 
-class RmsNorm:
-    def source(x, weight, *, axis, epsilon):
-        return x * (ops.rsqrt(ops.mean(ops.square(x), axis=axis, keepdim=True)) + epsilon) * weight
+class RmsNormOfLowPrecision:
+    def source(x, weight, *, axis, epsilon, wide, narrow):
+        h = ops.cast(x, dtype=wide)
+        n = h * (ops.rsqrt(ops.mean(ops.square(h), axis=axis, keepdim=True)) + epsilon)
+        return ops.cast(n, dtype=narrow) * weight

@@ -1,7 +1,9 @@
-# x * x is another operator than square: the rule is right, and matches nothing.
+# h * h is another operator than square: equal on paper, and never found.
 from minipd.passes.formula import ops
 
 
-class RmsNorm:
-    def source(x, weight, *, axis, epsilon):
-        return x * ops.rsqrt(ops.mean(x * x, axis=axis, keepdim=True) + epsilon) * weight
+class RmsNormOfLowPrecision:
+    def source(x, weight, *, axis, epsilon, wide, narrow):
+        h = ops.cast(x, dtype=wide)
+        n = h * ops.rsqrt(ops.mean(h * h, axis=axis, keepdim=True) + epsilon)
+        return ops.cast(n, dtype=narrow) * weight
