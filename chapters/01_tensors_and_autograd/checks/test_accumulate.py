@@ -3,6 +3,7 @@
 import math
 
 import minipd as paddle
+from minipd.autograd.tape import record_call
 from tools.course.checking import check
 
 
@@ -57,6 +58,21 @@ def test_a_constant_gets_nothing():
 def test_a_result_that_gets_none():
     check([[1.0, 1.0, 0.0, 0.0]], gradients(lambda x: paddle.split(x, 2)[0].sum(), [1.0, 2.0, 3.0, 4.0]),
           "x = [1, 2, 3, 4] split in two, of which only the first part is used")
+
+
+def test_a_rule_that_has_nothing_for_an_input():
+    """A rule for all inputs at once may return None for some of them."""
+    class Row:
+        name, multi, raw_gradient = "first_of_two", False, False
+
+    def f():
+        x, y = leaf([1.0]), leaf([2.0])
+        out = paddle.Tensor(x.payload)
+        out.stop_gradient = False
+        record_call(Row, [x, y], [out], lambda g: [g, None])
+        (out * 3.0).backward()
+        return x.grad.tolist(), y.grad
+    check(([3.0], None), f, "x.grad and y.grad of 3 f(x, y), where the rule of f returns [g, None]")
 
 
 def test_a_shared_gradient_is_not_written():
