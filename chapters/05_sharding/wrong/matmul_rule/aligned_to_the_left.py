@@ -1,5 +1,4 @@
 # Batch dimensions aligned to the left: broadcasting aligns them to the right.
-@spmd("matmul")
 def matmul(x, y, *, transpose_x=False, transpose_y=False):
     batch_x, batch_y = "abcdef"[:max(len(x.shape) - 2, 0)], "abcdef"[:max(len(y.shape) - 2, 0)]
     batch = max(batch_x, batch_y, key=len)

@@ -1,5 +1,4 @@
 # k is never split: the values are right, but a row-parallel layer gathers its input and its weights.
-@spmd("matmul")
 def matmul(x, y, *, transpose_x=False, transpose_y=False):
     (batch_x, batch_y), batch = broadcast(tuple(x.shape[:-2]), tuple(y.shape[:-2]))
     row = "k" if len(x.shape) == 1 else "km" if transpose_x else "mk"

@@ -1,5 +1,4 @@
 # On a conflict k wins: every such product leaves a Partial that somebody must reduce.
-@spmd("matmul")
 def matmul(x, y, *, transpose_x=False, transpose_y=False):
     (batch_x, batch_y), batch = broadcast(tuple(x.shape[:-2]), tuple(y.shape[:-2]))
     row = "k" if len(x.shape) == 1 else "km" if transpose_x else "mk"

@@ -1,5 +1,4 @@
 # Does not look at transpose_x and transpose_y: the letters of the last two dimensions are swapped then.
-@spmd("matmul")
 def matmul(x, y, *, transpose_x=False, transpose_y=False):
     (batch_x, batch_y), batch = broadcast(tuple(x.shape[:-2]), tuple(y.shape[:-2]))
     row = "k" if len(x.shape) == 1 else "mk"

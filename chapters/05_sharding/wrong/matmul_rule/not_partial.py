@@ -1,5 +1,4 @@
 # Does not say how parts over k combine: a part of a sum is taken for the whole.
-@spmd("matmul")
 def matmul(x, y, *, transpose_x=False, transpose_y=False):
     (batch_x, batch_y), batch = broadcast(tuple(x.shape[:-2]), tuple(y.shape[:-2]))
     row = "k" if len(x.shape) == 1 else "km" if transpose_x else "mk"

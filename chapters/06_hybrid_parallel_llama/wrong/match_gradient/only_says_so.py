@@ -1,5 +1,4 @@
 # Says that the result is whole, and does not ask for it: the parts are taken for the sum.
-@spmd_placed("match")
 def match(call):
     gradient, like = call.placements
     target = tuple(Replicate() if isinstance(p, Partial) else p for p in like)
