@@ -28,6 +28,7 @@ from minipd.models.corpus import Corpus, load_corpus
 from minipd.models.entropy import bigram_entropy, unigram_entropy
 from minipd.models.generate import generate
 from minipd.models.progress import TrainingProgress, peak_memory
+from minipd.models.report import report_at_the_end
 from minipd.models.run_folder import CONFIG, METRICS, RunFolder, read_metrics
 from minipd.parallel.checkpoint import load_checkpoint, save_checkpoint
 
@@ -231,6 +232,7 @@ class Trainer:
                 folder.write("sample.txt", text + "\n")
                 self.progress.note(f"\n{text}\n")
             self.progress.note(f"loss curve{', checkpoint and sample' if text else ' and checkpoint'}: {path}")
+            self.progress.note(report_at_the_end(path))
 
 
 class _Ask:

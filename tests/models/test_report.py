@@ -16,7 +16,7 @@ from minipd.dist.placements import Shard
 from minipd.framework.errors import InputError
 from minipd.models.config import RunConfig, save
 from minipd.models.config.values import with_values
-from minipd.models.report import write_report
+from minipd.models.report import report_at_the_end, write_report
 from minipd.models.report.figures import layer_part
 from minipd.models.report.parameters import most_bytes, stages
 from minipd.models.report.run import read_run
@@ -198,6 +198,26 @@ def test_files_that_are_broken_are_named_and_the_old_report_stays(tmp_path, name
     with pytest.raises(InputError, match=problem):
         write_report(run)
     assert (run / "report.html").read_text() == "old"
+
+
+def test_a_report_that_fails_at_the_end_of_a_run_is_a_warning(tmp_path):
+    run = pipeline_run(tmp_path / "0001")
+    assert report_at_the_end(run) == f"report: {run / 'report.html'}"
+    (run / "timeline.json").write_text("[")
+    assert report_at_the_end(run).startswith(f"warning: no report of {run} (InputError: expected a JSON file")
+    assert "(InputError: expected a run folder" in report_at_the_end(tmp_path / "nowhere")
+
+
+def test_training_ends_with_a_report(tmp_path, capsys):
+    values = {"model.layers": 2, "model.dim": 8, "model.heads": 2, "model.ffn_dim": 8, "model.vocab_size": 300,
+              "data.seq_len": 8, "train.batch": 4, "train.micro_batches": 2, "train.steps": 2, "train.eval_batches": 1,
+              "sample.tokens": 4, "dist.mesh": "pp=2", "dist.comm": "sim", "out": str(tmp_path)}
+    assert main(["train", *(word for key, value in values.items() for word in (f"--{key}", str(value)))]) == 0
+    assert f"report: {tmp_path / '0001' / 'report.html'}" in capsys.readouterr().out
+    page = Page((tmp_path / "0001" / "report.html").read_text())
+    assert page.sections == ["loss", "sample", "mesh", "pipeline", "parameters", "program", "memory", "configuration"]
+    words = " ".join(page.texts)
+    assert "unigram" in words and "rank 1, stage 1" in words and "jit_kernel" in words
 
 
 def test_the_command(tmp_path, capsys):

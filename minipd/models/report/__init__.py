@@ -29,7 +29,7 @@ from minipd.models.report.run import Run, read_run
 from minipd.viz.style import sheet
 from minipd.viz.svg import Svg
 
-__all__ = ["main", "write_report"]
+__all__ = ["main", "report_at_the_end", "write_report"]
 
 REPORT = "report.html"
 
@@ -53,6 +53,18 @@ def write_report(run: Path) -> Path:
     except OSError as error:
         raise InputError("a run folder that can be written", f"{run} ({reason(error)})", "change its rights") from None
     return run / REPORT
+
+
+def report_at_the_end(run: Path) -> str:
+    """Write the report of a run that has just ended; returns the line that says so.
+
+    Whatever goes wrong here is said in that line and not raised: the run itself is done, and `minipd report` can be
+    tried again.
+    """
+    try:
+        return f"report: {write_report(run)}"
+    except Exception as error:
+        return f"warning: no report of {run} ({type(error).__name__}: {error}); try `minipd report {run}`"
 
 
 def html(run: Run) -> str:
