@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -196,9 +197,10 @@ def _whole(sheet: Sheet, cut: Cut, scale: float = 1) -> None:
         words = " ".join(map(str, ranks))
         names = f"rank{'s' * (len(ranks) > 1)} {words}"
         sheet.rect(x, y, w, h, cut.colour(window), f"{names}: {cut.local(ranks[0])}", 0)
-        for said in (names, words):
-            if text_width(said, 11) < w - 4 and h > 12:
-                sheet.text(x + w / 2, y + h / 2 + 4, said, "mid", 11)
+        for lines in ([names], [words], wrap(words, max(int((w - 4) / text_width("0", 11)), 1))):
+            if max(text_width(line, 11) for line in lines) < w - 4 and 13 * len(lines) < h:
+                for i, line in enumerate(lines):
+                    sheet.text(x + w / 2, y + h / 2 + 4 + 13 * (i - (len(lines) - 1) / 2), line, "mid", 11)
                 break
 
 
@@ -213,8 +215,11 @@ def _sides(sheet: Sheet, cut: Cut) -> None:
         lines = [f"dim {d}: {cut.shape[d]}"]
         if axes:
             lines.append("over " + ", ".join(axes))
-            if isinstance(cut.shape[d], int) and len(chunks) <= 8:
-                lines.append(" + ".join(str(n) for _, n in chunks))
+            sizes = [n for _, n in chunks]
+            if isinstance(cut.shape[d], int) and len(sizes) > 4 and len(set(sizes)) == 1:
+                lines.append(f"{len(sizes)} x {sizes[0]}")
+            elif isinstance(cut.shape[d], int) and len(sizes) <= 8:
+                lines.append(" + ".join(map(str, sizes)))
         if down:
             for i, line in enumerate(lines):
                 sheet.text(-10, height / 2 - 7 * len(lines) + 10 + i * 14, line, "end dim", 11)
