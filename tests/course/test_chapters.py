@@ -1,5 +1,6 @@
 """Every chapter stands by itself: its tests, the examples in its text, and its notebook, with later floors closed."""
 
+import os
 import subprocess
 import sys
 
@@ -18,7 +19,7 @@ NOTEBOOKS = notebook.sources()
 def test_a_chapters_tests_and_the_examples_in_its_text(folder):
     lesson = read_chapter(folder)
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", *map(str, lesson.tests)], cwd=ROOT,
-                          env=environment(lesson.number), capture_output=True, text=True, timeout=600)
+                          env={**os.environ, **environment(lesson.number)}, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout
     assert "skipped" not in done.stdout.splitlines()[-1], done.stdout
 

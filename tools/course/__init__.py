@@ -5,7 +5,8 @@
     workspace.py  writes the files that a student fills in
     overlay.py    puts a student's function in the place of the library's
     child.py      runs one exercise's checks under such an overlay, in a process of its own
-    grade.py      starts that process, bounds it, and says what came of it
+    process.py    starts such a process, bounds it, and ends it
+    grade.py      what came of it;  report.py  as text
     checking.py   what the checks are written with
     notebook.py   builds and runs the notebooks
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -41,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     lesson = chapter.read(options.chapter)
     chapter.verify(lesson)
     tested = subprocess.run([sys.executable, "-m", "pytest", "-q", *map(str, lesson.tests)], cwd=ROOT,
-                            env=grade.environment(lesson.number))
+                            env={**os.environ, **grade.environment(lesson.number)})
     if tested.returncode != 0:
         return 1
     for path in notebook.sources([str(lesson.number)]):

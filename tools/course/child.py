@@ -1,10 +1,7 @@
-"""Runs the checks of one exercise on one student's file.  `grade.py` starts it in a process of its own, which may hang,
+"""Runs the checks of one exercise on one student's file.  `grade.py` calls it in a process of its own, which may hang,
 crash or be ended by the student's code; whatever happens is then the result of that one exercise.
 
-    python -m tools.course.child TARGET STUDENT_FILE CHECK_FILE FOLDER
-
-In FOLDER, `report` tells how far it came: one JSON object a line, the last line counts; and `stack` where it was when
-time ran out.  Nothing here may import minipd before the overlay is in place.
+Nothing here may import minipd before the overlay is in place.
 """
 
 from __future__ import annotations
@@ -42,7 +39,14 @@ LOADING = "loading the library with your file in it"
 Result = dict[str, Any]
 
 
-def main(target_text: str, student: Path, check: Path, folder: Path) -> None:
+def main(target: str, student: Path, check: Path, folder: Path) -> None:
+    """Grade a file, and end the process.
+
+    target: as in chapter.toml.  folder: in it, `report` tells how far it came, one JSON object a line, the last line
+    counts; and `stack` where it was when the parent asked.
+    """
+    os.chdir(ROOT)
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     _limit_memory()
     with (folder / "report").open("w", encoding="utf-8") as file, (folder / "stack").open("w") as stack:
         if hasattr(faulthandler, "register"):       # the parent asks for it when time runs out
@@ -53,10 +57,10 @@ def main(target_text: str, student: Path, check: Path, folder: Path) -> None:
             file.flush()
 
         say(state="running", check=LOADING)
-        result = _load(Target.parse(target_text, "target"), student)
+        result = _load(Target.parse(target, "target"), student)
         if result is None:
             recorder = Recorder(student, say)
-            # -s: what the student's code prints goes to the pipe, where grade.py bounds it.
+            # -s: what the student's code prints goes to the pipe, where it is bounded.
             pytest.main([str(check), "-x", "-s", f"--rootdir={ROOT}", "-c", str(ROOT / "pyproject.toml"),
                          "-o", "addopts=--import-mode=importlib", "-p", "no:cacheprovider", "-p", "no:faulthandler",
                          "-p", "no:terminal"], plugins=[recorder])
@@ -177,6 +181,3 @@ def _short(nodeid: str) -> str:
     """`test_unbroadcast.py::test_a_row` as `test_a_row`."""
     return nodeid.rpartition("::")[2]
 
-
-if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4]))

@@ -77,7 +77,7 @@ def run(path: Path, timeout: int = TIMEOUT) -> NotebookNode:
                             record_timing=False, store_widget_state=False, coalesce_streams=True)
     with tempfile.TemporaryDirectory() as scratch:      # IPython's own folder: the user's start-up files stay out
         try:
-            client.execute(env={**environment(int(path.stem[:2])), "IPYTHONDIR": scratch})
+            client.execute(env={**os.environ, **environment(int(path.stem[:2])), "IPYTHONDIR": scratch})
         except CellTimeoutError as error:
             raise CourseError(path.name, f"each cell to take less than {timeout} seconds", str(error)) from None
         except CellExecutionError as error:

@@ -7,9 +7,11 @@ import textwrap
 from pathlib import Path
 
 from tools.course.chapter import Chapter
-from tools.course.grade import SHOWN, Verdict
+from tools.course.grade import Verdict
 from tools.course.source import ROOT
 
+#: How many lines of what the student's code printed are shown.
+SHOWN = 12
 #: What would move the cursor or change colours.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
