@@ -60,6 +60,7 @@ def words(path):
     ("tensor w:f32[5_tp,8] --mesh tp=4", "rank 2: [1, 8] from [4, 0]", "w: f32[5_tp, 8]"),
     ("reshard f32[4,6]{{P_tp}} f32[4_tp,6] --mesh tp=2", "reduce_scatter over tp: each rank sends 48 B, 96 B in all",
      "f32[4, 6]{{P_tp}}"),
+    ("reshard f32[6_dp] f32[6_dp] --mesh dp=2 --to dp=3", "send to the other mesh: 4 messages, 24 B in all", "rank 4"),
     ("schedule 1F1B --stages 2 --micro 3", "stage 0: F0 F1 B0 F2 B1 B2 optimizer", "1F1B, 2 stages, 3 micro-batches"),
     ("schedule {dir}", "rank 1: backward 0 from 2.000 to 4.000 ms", "rank 1, stage 1"),
 ])

@@ -15,10 +15,10 @@ from minipd.dist.placements import Partial, Replicate, Shard
 from minipd.dist.reshard.plan import Step, _volume, plan
 from minipd.dist.sharding import sharding_text
 from minipd.framework.dim import symbol
+from minipd.viz.dist.cut import SIDE, Cut
 from minipd.viz.dist.mesh import arrange
 from minipd.viz.dist.notation import parse_sharding
-from minipd.viz.dist.reshard import sent
-from minipd.viz.dist.sharding import SIDE, Cut
+from minipd.viz.dist.reshard import sent, told
 
 S, R, P = Shard, Replicate, Partial
 SVG = "{http://www.w3.org/2000/svg}"
@@ -168,6 +168,27 @@ def test_bytes_of_uneven_chunks():
     assert scatter == {0: 96, 1: 96, 2: 128, 3: 160}
     # rank 0 holds rows 0, 1 and will hold columns 0, 1: it keeps 2 x 2 of its 2 x 8
     assert sent(Step(0, S(0), S(1)), (5, 8), mesh, [S(0)], 4) == {0: 48, 1: 48, 2: 24, 3: 0}
+
+
+def test_to_another_mesh_it_goes_by_messages():
+    first, second = ProcessMesh([0, 1], ["dp"]), ProcessMesh([2, 3, 4], ["dp"])
+    picture = viz.reshard((6, 4), first, [S(0)], [S(0)], to=second)
+    root = ElementTree.fromstring(picture.svg)
+    tips = [t.text for path in root.iter(f"{SVG}path") for t in path.iter(f"{SVG}title")]
+    assert tips == ["rank 0 to rank 2: [2, 4] from [0, 0]", "rank 0 to rank 3: [1, 4] from [2, 0]",
+                    "rank 1 to rank 3: [1, 4] from [3, 0]", "rank 1 to rank 4: [2, 4] from [4, 0]"]
+    assert "4 messages, 96 B in all" in texts(picture)
+
+
+def test_what_is_partial_is_reduced_before_it_crosses_and_made_again_after_it():
+    first, second = ProcessMesh([0, 1], ["tp"]), ProcessMesh([1, 2], ["tp"])
+    words = told((4, 6), first, [P()], [P()], to=second).splitlines()
+    assert [line.split(":")[0] for line in words] == ["all_reduce over tp", "send to the other mesh", "keep over tp"]
+    assert "1 message, 96 B in all" in words[1]         # rank 1 has it already
+    same = told((4, 6), first, [S(0)], [S(1)], to=ProcessMesh([0, 1], ["tp"]))
+    assert same.startswith("all_to_all over tp")
+    with pytest.raises(ValueError, match="expected sizes that are numbers, got .B."):
+        viz.reshard((symbol("B"),), first, [S(0)], [S(0)], to=second)
 
 
 # ------------------------------------------------------------------------------------------------------ notation

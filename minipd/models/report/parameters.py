@@ -7,8 +7,9 @@ import re
 from typing import NamedTuple
 
 from minipd.models.report.run import Parameter
+from minipd.viz.dist.cut import Cut
 from minipd.viz.dist.reshard import size_text
-from minipd.viz.dist.sharding import Cut, thumbnail
+from minipd.viz.dist.sharding import thumbnail
 from minipd.viz.svg import Svg
 
 __all__ = ["Row", "Stage", "stages"]

@@ -32,6 +32,7 @@ def reshard_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("source", help=TENSOR)
     parser.add_argument("target", help="the same tensor, as it shall be sharded")
     _mesh_option(parser)
+    parser.add_argument("--to", metavar="MESH", help="another mesh to bring it to, of the ranks after those of --mesh")
 
 
 def schedule_arguments(parser: ArgumentParser) -> None:
@@ -55,8 +56,8 @@ def mesh(given: Namespace) -> Picture:
 
 
 def tensor(given: Namespace) -> Picture:
+    from minipd.viz.dist.cut import Cut
     from minipd.viz.dist.notation import parse_sharding
-    from minipd.viz.dist.sharding import Cut
     on = _mesh(given.mesh)
     t = parse_sharding(given.tensor, on)
     cut = Cut.of(t.shape, on, t.placements, t.dtype)
@@ -69,12 +70,13 @@ def reshard(given: Namespace) -> Picture:
     from minipd.viz.dist.notation import parse_sharding
     from minipd.viz.dist.reshard import told
     on = _mesh(given.mesh)
-    src, dst = parse_sharding(given.source, on), parse_sharding(given.target, on)
+    to = None if given.to is None else _mesh(given.to, on.size)
+    src, dst = parse_sharding(given.source, on), parse_sharding(given.target, to or on)
     if (src.shape, src.dtype) != (dst.shape, dst.dtype):
         raise InputError(f"the same tensor twice, {src.dtype} {list(src.shape)}", f"{dst.dtype} {list(dst.shape)}",
                          "only the sharding may differ")
-    return (viz.reshard(src.shape, on, src.placements, dst.placements, src.dtype, src.name),
-            told(src.shape, on, src.placements, dst.placements, src.dtype))
+    return (viz.reshard(src.shape, on, src.placements, dst.placements, src.dtype, src.name, to),
+            told(src.shape, on, src.placements, dst.placements, src.dtype, to))
 
 
 def schedule(given: Namespace) -> Picture:
@@ -108,9 +110,11 @@ def _measured(what: str, names: list[str]) -> Picture:
     return picture, "\n".join(lines)
 
 
-def _mesh(text: str) -> Any:
-    from minipd.dist.mesh import parse_mesh
+def _mesh(text: str, first: int = 0) -> Any:
+    """The mesh that a text describes, its ranks numbered from `first`."""
+    from minipd.dist.mesh import ProcessMesh, parse_mesh
     try:
-        return parse_mesh(text)
+        found = parse_mesh(text)
+        return ProcessMesh(found.mesh + first, found.dim_names)
     except ValueError as error:
         raise InputError("a mesh such as dp=2,tp=2", repr(text), str(error)) from None

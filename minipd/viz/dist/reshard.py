@@ -1,26 +1,34 @@
-"""Drawing a reshard: what the ranks hold before, after each step, and in the end; and what each step sends."""
+"""Drawing a reshard: what the ranks hold before, after each step, and in the end; and what each step sends.
+
+On one mesh a step is a collective along an axis, or nothing to send.  From one mesh to another it is messages from rank
+to rank.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement
+from minipd.dist.reshard.across import Message, plan_across
 from minipd.dist.reshard.plan import Step, plan
+from minipd.dist.rows import whole
 from minipd.dist.sharding import local_window
-from minipd.viz.dist.sharding import Cut, draw_holders
+from minipd.viz.dist.cut import Cut
+from minipd.viz.dist.sharding import cell_of, draw_holders
 from minipd.viz.svg import Sheet, Svg
 
 __all__ = ["reshard", "sent", "told"]
 
+GAP, BESIDE = 74, 18            # pixels between rows of ranks, and between ranks
 ACTIONS = {"slice": "each rank keeps its slice", "keep": "the first rank keeps it, the others take nothing"}
 
 
 def reshard(shape: Sequence[Any], mesh: ProcessMesh, src: Sequence[Placement], dst: Sequence[Placement],
-            dtype: Any = "float32", name: str = "") -> Svg:
-    """The picture of the plan that brings a tensor from placements `src` to `dst`.
+            dtype: Any = "float32", name: str = "", to: ProcessMesh | None = None) -> Svg:
+    """The picture of the plan that brings a tensor from placements `src` on a mesh to `dst`, there or on the mesh `to`.
 
     Raises: TypeError or ValueError for placements that do not fit.
 
@@ -29,23 +37,28 @@ def reshard(shape: Sequence[Any], mesh: ProcessMesh, src: Sequence[Placement], d
     >>> reshard((4, 6), parse_mesh("tp=2"), [Partial()], [Shard(0)])
     <Svg 'reshard f32[4, 6]{P_tp} -> f32[4_tp, 6]', ...>
     """
-    cut, goal = Cut.of(shape, mesh, src, dtype), Cut.of(shape, mesh, dst, dtype)
-    if any(p.is_shard() for p in goal.placements) and not any(p.is_shard() for p in cut.placements):
-        cut = goal.after(cut.placements)                    # show the dimension that will be split
-    steps = plan(cut.placements, goal.placements, mesh, len(cut.shape))
-    sheet = Sheet(f"reshard {cut.text} -> {goal.text}")
-    y = _state(sheet, cut, f"{name}: " if name else "", 0)
-    for step in steps:
-        y = _arrow(sheet, said(step, cut), y)
-        cut = cut.after(cut.placements[:step.axis] + (step.dst,) + cut.placements[step.axis + 1:])
-        y = _state(sheet, cut, f"{name}: " if name else "", y)
-    if not steps:
-        sheet.text(0, y + 8, "nothing to do", "dim", 11)
+    found = states(shape, mesh, src, dst, dtype, to)
+    sheet = Sheet(f"reshard {found[0].cut.text} -> {found[-1].cut.text}")
+    y = 0.0
+    for i, state in enumerate(found):
+        crosses = i + 1 < len(found) and bool(found[i + 1].messages)
+        if state.messages:
+            y = _messages(sheet, found[i - 1].cut, state, y)
+            continue
+        y = _arrow(sheet, state.words, y) if i else y
+        sheet.text(0, y, (f"{name}: " if name else "") + state.cut.text, "mono", 13)
+        if not crosses:                         # else the ranks stand in a row, from which the messages go
+            holders = Sheet("")
+            draw_holders(holders, state.cut)
+            sheet.place(holders, 0, y + 14)
+            y += 14 + holders.height
+    if len(found) == 1:
+        sheet.text(0, y + 16, "nothing to do", "dim", 11)
     return sheet.done()
 
 
 def told(shape: Sequence[Any], mesh: ProcessMesh, src: Sequence[Placement], dst: Sequence[Placement],
-         dtype: Any = "float32") -> str:
+         dtype: Any = "float32", to: ProcessMesh | None = None) -> str:
     """The plan as text, a line per step with what it sends.
 
     >>> from minipd.dist.mesh import parse_mesh
@@ -53,21 +66,69 @@ def told(shape: Sequence[Any], mesh: ProcessMesh, src: Sequence[Placement], dst:
     >>> print(told((4, 6), parse_mesh("tp=2"), [Partial()], [Shard(0)]))
     reduce_scatter over tp: each rank sends 48 B, 96 B in all; then f32[4_tp, 6]
     """
-    cut, lines = Cut.of(shape, mesh, src, dtype), []
-    for step in plan(cut.placements, Cut.of(shape, mesh, dst, dtype).placements, mesh, len(cut.shape)):
-        words = ": ".join(said(step, cut))
+    stages = states(shape, mesh, src, dst, dtype, to)[1:]
+    return "\n".join(f"{': '.join(stage.words)}; then {stage.cut.text}" for stage in stages) or "nothing to do"
+
+
+class State(NamedTuple):
+    """What everybody holds, and the step that has led there: in words, and as messages if it was to another mesh."""
+
+    cut: Cut
+    words: list[str]
+    messages: tuple[Message, ...] = ()
+
+
+def states(shape: Sequence[Any], mesh: ProcessMesh, src: Sequence[Placement], dst: Sequence[Placement], dtype: Any,
+           to: ProcessMesh | None) -> list[State]:
+    """The states of a reshard, from the first to the last."""
+    cut, goal = Cut.of(shape, mesh, src, dtype), Cut.of(shape, to or mesh, dst, dtype)
+    if any(p.is_shard() for p in goal.placements) and not any(p.is_shard() for p in cut.placements):
+        cut = goal.after(cut.placements, mesh)              # show the dimension that will be split
+    if to is None or to == mesh:
+        return [State(cut, []), *_steps(cut, goal.placements)]
+    if not all(isinstance(d, int) for d in cut.shape):
+        raise ValueError(f"reshard to another mesh: expected sizes that are numbers, got {list(cut.shape)}; draw it with "
+                         "the sizes of a run")
+    there = cut.after(whole(goal.placements), to)
+    here = _steps(cut, whole(cut.placements))
+    messages = plan_across(cut.shape, mesh, whole(cut.placements), to, there.placements)
+    amounts = [math.prod(m.shape) * cut.dtype.itemsize for m in messages if m.src != m.dst]
+    words = ["send to the other mesh",
+             f"{len(amounts)} message{'s' * (len(amounts) != 1)}, {size_text(sum(amounts))} in all"]
+    return [State(cut, []), *here, State(there, words, messages), *_steps(there, goal.placements)]
+
+
+def _steps(cut: Cut, goal: tuple[Placement, ...]) -> list[State]:
+    found = []
+    for step in plan(cut.placements, goal, cut.mesh, len(cut.shape)):
+        words = said(step, cut)
         cut = cut.after(cut.placements[:step.axis] + (step.dst,) + cut.placements[step.axis + 1:])
-        lines.append(f"{words}; then {cut.text}")
-    return "\n".join(lines) or "nothing to do"
+        found.append(State(cut, words))
+    return found
 
 
-def _state(sheet: Sheet, cut: Cut, name: str, y: float) -> float:
-    """What everybody holds; returns where it ends."""
-    sheet.text(0, y, name + cut.text, "mono", 13)
-    holders = Sheet("")
-    draw_holders(holders, cut)
-    sheet.place(holders, 0, y + 14)
-    return y + 14 + holders.height
+def _messages(sheet: Sheet, before: Cut, stage: State, y: float) -> float:
+    """Messages as arrows between two rows of ranks; returns where they end."""
+    y += 14
+    rows = [(before, y), (stage.cut, y + cell_of(before).height + GAP)]
+    middles: list[dict[int, float]] = []
+    for cut, top in rows:
+        cell = cell_of(cut)
+        step = max(cell.width + BESIDE, 76)
+        middles.append({rank: i * step + cell.width / 2 for i, rank in enumerate(cut.mesh.process_ids)})
+        for i, rank in enumerate(cut.mesh.process_ids):
+            cell.draw(sheet, rank, i * step, top)
+    bottom = y + cell_of(before).height
+    right = max(middles[0].values()) + cell_of(before).width / 2 + 30
+    sheet.text(right, y + 20, stage.words[0], "bold")
+    sheet.text(right, y + 36, stage.words[1], "dim", 11)
+    for m in stage.messages:
+        tip = f"rank {m.src} to rank {m.dst}: {list(m.shape)} from {list(m.offsets)}"
+        kind = "wire dash" if m.src == m.dst else "second"
+        sheet.line([(middles[0][m.src], bottom + 2), (middles[1][m.dst], bottom + GAP - 3)], kind, arrow=True, tip=tip)
+    end = rows[1][1] + cell_of(stage.cut).height
+    sheet.text(0, end + 24, stage.cut.text, "mono", 13)
+    return end + 30
 
 
 def _arrow(sheet: Sheet, words: list[str], y: float) -> float:

@@ -8,27 +8,21 @@ At most two dimensions are drawn as a plane; where more are split, several such 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from textwrap import wrap
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.placements import Partial, Placement, Shard, check_placements
-from minipd.dist.sharding import local_window, sharding_text
+from minipd.dist.placements import Placement
 from minipd.dist.value import DistValue
-from minipd.framework.dtype import to_np
 from minipd.framework.tensor import Tensor
+from minipd.viz.dist.cut import Cut
 from minipd.viz.dist.mesh import draw_ranks, place
-from minipd.viz.style import PIECES, text_width
+from minipd.viz.style import text_width
 from minipd.viz.svg import Sheet, Svg
 
-__all__ = ["Cut", "draw_holders", "sharding", "tensor", "thumbnail"]
+__all__ = ["Cell", "cell_of", "draw_holders", "sharding", "tensor", "thumbnail"]
 
-SIDE, LEAST = 190.0, 34.0       # pixels: the longer side of the whole tensor, and the least of any
 LINE = 18.0                     # the least height in which words stand
 SMALL = 0.34                    # how much smaller a rank's picture is
 
@@ -67,109 +61,6 @@ def sharding(shape: Sequence[Any], mesh: ProcessMesh, placements: Sequence[Place
     sheet.place(whole, 0, 36)
     sheet.place(holders, whole.width + 44, 36)
     return sheet.done()
-
-
-@dataclass(frozen=True)
-class Cut:
-    """A tensor, its placements, and how it is drawn: dimension `down` from top to bottom, `across` from left to right
-    (None: the tensor has no such dimension), the planes that the chunks of other split dimensions make."""
-
-    shape: tuple
-    sizes: tuple[int, ...]                  # the shape, with numbers for what is symbolic
-    dtype: np.dtype
-    mesh: ProcessMesh
-    placements: tuple[Placement, ...]
-    down: int | None
-    across: int | None
-    planes: tuple[int, ...]                 # the other split dimensions
-
-    @classmethod
-    def of(cls, shape: Sequence[Any], mesh: ProcessMesh, placements: Sequence[Placement], dtype: Any) -> Cut:
-        """Choose what is drawn how: two split dimensions if there are two, else those beside the split one."""
-        checked = check_placements(placements, mesh, len(shape), "sharding")
-        ways = [math.prod([s for p, s in zip(checked, mesh.sizes, strict=True) if p.is_shard(d)])
-                for d in range(len(shape))]
-        sizes = tuple(d if isinstance(d, int) else 4 * w for d, w in zip(shape, ways, strict=True))
-        split = [d for d in range(len(shape)) if any(p.is_shard(d) for p in checked)]
-        whole = [d for d in range(len(shape)) if d not in split]
-        drawn = sorted([*split[-2:], *(whole[::-1] + [None, None])][:2], key=lambda d: -1 if d is None else d)
-        return cls(tuple(shape), sizes, to_np(dtype), mesh, checked, drawn[0], drawn[1], tuple(split[:-2]))
-
-    def after(self, placements: Sequence[Placement]) -> Cut:
-        """The same tensor under other placements, drawn the same way where that shows them."""
-        other = Cut.of(self.shape, self.mesh, placements, self.dtype)
-        drawn = {other.down, other.across} | set(other.planes)
-        split = {p.dim for p in other.placements if isinstance(p, Shard)}
-        if split <= {self.down, self.across} and drawn:
-            return Cut(self.shape, other.sizes, self.dtype, self.mesh, other.placements, self.down, self.across, ())
-        return other
-
-    @property
-    def text(self) -> str:
-        """The notation: `f32[5_tp, 8]`."""
-        return sharding_text(self.shape, self.dtype, self.mesh, self.placements)
-
-    def window(self, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """(local shape, offsets) of what a rank holds."""
-        return local_window(self.sizes, self.mesh, self.placements, rank)
-
-    def pieces(self) -> dict[tuple, list[int]]:
-        """Window -> the ranks that hold it, in the order of the windows in the tensor."""
-        found: dict[tuple, list[int]] = {}
-        for rank in self.mesh.process_ids:
-            found.setdefault(self.window(rank), []).append(rank)
-        return dict(sorted(found.items(), key=lambda item: item[0][1]))
-
-    def local(self, rank: int) -> str:
-        """The local shape in words: `[3, 8]`, `[B/2, 8]`; `nothing` if it has no elements."""
-        found = self.window(rank)[0]
-        if 0 in found:
-            return "nothing"
-        ways = [math.prod([s for p, s in zip(self.placements, self.mesh.sizes, strict=True) if p.is_shard(d)])
-                for d in range(len(found))]
-        dims = [str(n) if isinstance(d, int) else f"{d}/{w}" if w > 1 else str(d)
-                for n, d, w in zip(found, self.shape, ways, strict=True)]
-        return f"[{', '.join(dims)}]"
-
-    def part(self, rank: int) -> str:
-        """Which part of a sum (a maximum, ...) a rank holds; nothing if it is no part."""
-        at, found, of = self.mesh.coordinate(rank), 0, 1
-        kinds = []
-        for p, i, size in zip(self.placements, at, self.mesh.sizes, strict=True):
-            if isinstance(p, Partial):
-                found, of = found * size + i, of * size
-                kinds.append(p.op)
-        return f"part {found + 1} of {of}" + ("" if set(kinds) <= {"sum"} else f" ({kinds[0]})") if of > 1 else ""
-
-    def extent(self) -> tuple[float, float]:
-        """Width and height of one plane.  Sides are tempered: 1024 by 16 is drawn long, but not as a hair."""
-        if self.across is None:
-            return LEAST, LEAST
-        if self.down is None:
-            return SIDE, LEAST
-        ratio = math.sqrt(max(self.sizes[self.down], 1) / max(self.sizes[self.across], 1))
-        return (SIDE, max(SIDE * ratio, LEAST)) if ratio < 1 else (max(SIDE / ratio, LEAST), SIDE)
-
-    def levels(self) -> list[tuple[int, ...]]:
-        """The planes, by the offsets of the dimensions that are not drawn."""
-        return sorted({tuple(offsets[d] for d in self.planes) for _, offsets in self.pieces()})
-
-    def box(self, window: tuple, width: float, height: float) -> tuple[int, float, float, float, float]:
-        """(plane, x, y, width, height) of a window, in a plane of that size."""
-        local, offsets = window
-        level = self.levels().index(tuple(offsets[d] for d in self.planes))
-
-        def span(d: int | None, side: float) -> tuple[float, float]:
-            if d is None or not self.sizes[d]:
-                return 0.0, side
-            return offsets[d] / self.sizes[d] * side, local[d] / self.sizes[d] * side
-
-        (x, w), (y, h) = span(self.across, width), span(self.down, height)
-        return level, x, y, w, h
-
-    def colour(self, window: tuple) -> str:
-        """The colour of a piece."""
-        return PIECES[list(self.pieces()).index(window) % len(PIECES)]
 
 
 def thumbnail(cut: Cut) -> Svg:
@@ -228,8 +119,21 @@ def _sides(sheet: Sheet, cut: Cut) -> None:
             sheet.text(width / 2, -8, words, "mid dim", 11)
 
 
+class Cell(NamedTuple):
+    """How large the picture of what one rank holds is, and what draws it: (sheet, rank, x, y)."""
+
+    width: float
+    height: float
+    draw: Callable[[Sheet, int, float, float], None]
+
+
 def draw_holders(sheet: Sheet, cut: Cut) -> None:
-    """The ranks, each with what it holds of the tensor."""
+    """The ranks in their grid, each with what it holds of the tensor."""
+    draw_ranks(sheet, cut.mesh, *cell_of(cut))
+
+
+def cell_of(cut: Cut) -> Cell:
+    """The picture of a rank with its piece at its place."""
     width, height = (side * SMALL for side in cut.extent())
     levels = len(cut.levels())
     across = levels * width + (levels - 1) * 6
@@ -237,7 +141,7 @@ def draw_holders(sheet: Sheet, cut: Cut) -> None:
     wide = max(across, words * 1.12, 46) + 16
     tall = height + 40 + (14 if any(map(cut.part, cut.mesh.process_ids)) else 0)
 
-    def cell(on: Sheet, rank: int, x: float, y: float) -> None:
+    def draw(on: Sheet, rank: int, x: float, y: float) -> None:
         window = cut.window(rank)
         part = cut.part(rank)
         on.rect(x, y, wide, tall, "card", f"rank {rank}: {place(cut.mesh, rank)}", 5)
@@ -253,4 +157,4 @@ def draw_holders(sheet: Sheet, cut: Cut) -> None:
         if part:
             on.text(x + wide / 2, y + height + 47, part, "mid dim", 10)
 
-    draw_ranks(sheet, cut.mesh, wide, tall, cell)
+    return Cell(wide, tall, draw)
