@@ -66,7 +66,8 @@ class Match:
 class StageSum:
     """x, of which every place along an axis of `mesh` has its own, added up over them, in order.
 
-    The x of one place is a value of that place's sub-mesh, replicated there.  `mesh` is the whole mesh, axis a name.
+    The x of one place is a value on that place's sub-mesh, placed as those of the others are: so the ranks along the
+    axis have the same part of each.  `mesh` is the whole mesh, axis a name.
     """
 
     def infer_meta(x, *, mesh, axis):

@@ -13,18 +13,18 @@ from minipd.framework.rank import current
 from minipd.framework.tensor import Parameter
 from minipd.models.config import RunConfig
 from minipd.models.llama import LlamaForCausalLM
-from minipd.models.placements import batch_placements, parameter_placements, stage_of
+from minipd.models.placements import batch_placements, copies_on_stages, parameter_placements, stage_of
 from minipd.nn.clip import ClipGradByGlobalNorm
 from minipd.nn.parameter import LazyGuard
 from minipd.optimizer import AdamW
 from minipd.optimizer.lr import CosineAnnealingDecay, LinearWarmup
-from minipd.parallel.pipeline.clip import ClipGradByStagesNorm
 from minipd.parallel.pipeline.eager_stage import EagerStage
 from minipd.parallel.pipeline.engine import Pipeline
 from minipd.parallel.pipeline.inference import StagedModel
 from minipd.parallel.pipeline.model_slice import ModelSlice
 from minipd.parallel.pipeline.stage import Boundary, Stage
 from minipd.parallel.pipeline.static_stage import StaticStage
+from minipd.parallel.pipeline.tied import stages_clip
 from minipd.parallel.static_step import StaticStep
 from minipd.parallel.step import EagerStep, Step, shard_model
 
@@ -67,8 +67,9 @@ def build(config: RunConfig) -> Built:
 
 def _pipeline(config: RunConfig, model: LlamaForCausalLM, mesh: ProcessMesh, rate: Any) -> Built:
     t, layers, stages = config.train, config.model.layers, config.dist.axes["pp"]
-    part = ModelSlice(model, mesh, lambda name: stage_of(name, layers, stages), parameter_placements)
-    clip = ClipGradByStagesNorm(t.clip_norm, mesh) if t.clip_norm else None
+    part = ModelSlice(model, mesh, lambda name: stage_of(name, layers, stages), parameter_placements,
+                      copies=copies_on_stages(config.model.tie_embeddings, stages))
+    clip = stages_clip(part, t.clip_norm)
     optimizer = _optimizer(config, rate, part.parameters, clip)
     placements, shape = batch_placements(part.mesh), (t.batch // t.micro_batches, config.data.seq_len)
     stage: Stage

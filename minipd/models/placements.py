@@ -19,7 +19,7 @@ from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement, Replicate, Shard
 from minipd.models.config.checks import check_stages
 
-__all__ = ["batch_placements", "parameter_placements", "stage_of"]
+__all__ = ["batch_placements", "copies_on_stages", "parameter_placements", "stage_of"]
 
 #: the end of a parameter's name -> the dimension that tp splits
 TP_DIM = {
@@ -67,3 +67,9 @@ def stage_of(name: str, layers: int, stages: int) -> int:
     least, longer = divmod(layers, stages)              # the first `longer` stages have one layer more
     i = int(layer[1])
     return i // (least + 1) if i < longer * (least + 1) else (i - longer) // least
+
+
+def copies_on_stages(tied: bool, stages: int) -> dict[str, int]:
+    """Parameters that a second stage uses too, with that stage: tied to the embedding, which is on the first stage, the
+    output layer is on the last."""
+    return {"llama.embed_tokens.weight": stages - 1} if tied else {}

@@ -54,7 +54,7 @@ def sharding(comm: Any, model: Any) -> list[dict[str, Any]]:
     mine = {name: _placed(name, p) for name, p in model.named_parameters() if isinstance(p.payload, DistValue)}
     known: dict[str, dict[str, Any]] = {}
     for found in _gathered(comm, mine):
-        known |= found
+        known = {**found, **known}              # one that two stages have: as the first has it
     return [known[name] for name, _ in model.named_parameters()]
 
 

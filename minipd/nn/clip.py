@@ -82,6 +82,10 @@ class ClipGradByGlobalNorm(_Clip):
         """The norm to clip by, 0-D."""
         return global_norm(grads)
 
+    def counted(self, params_grads: Pairs) -> list[Tensor]:
+        """The gradients of which it is the norm."""
+        return [g for _, g in params_grads]
+
     def clip(self, grads: list[Tensor]) -> list[Tensor]:
         return self._to_norm(grads, self.norm(grads))
 
@@ -94,10 +98,9 @@ class ClipGradByGlobalNorm(_Clip):
         chosen = [i for i, (p, _) in enumerate(params_grads) if getattr(p, "need_clip", True)]
         if not chosen and not self.shared:
             return list(params_grads), None
-        grads = [params_grads[i][1] for i in chosen]
-        norm = self.norm(grads)
+        norm = self.norm(self.counted([params_grads[i] for i in chosen]))
         out = list(params_grads)
-        for i, g in zip(chosen, self._to_norm(grads, norm), strict=True):
+        for i, g in zip(chosen, self._to_norm([params_grads[i][1] for i in chosen], norm), strict=True):
             out[i] = (params_grads[i][0], g)
         return out, isfinite(norm)
 

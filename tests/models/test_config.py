@@ -38,7 +38,7 @@ def test_defaults():
     assert (config.model.dim, config.model.layers, config.model.heads, config.model.kv_heads) == (128, 4, 4, 4)
     assert (config.train.batch, config.data.seq_len, config.model.max_seq, config.train.lr) == (16, 128, 128, 3e-3)
     assert config.dist.axes == {"pp": 2, "tp": 2} and config.dist.ranks == 4
-    assert (config.train.micro_batches, config.dist.schedule, config.model.tie_embeddings) == (4, "1F1B", False)
+    assert (config.train.micro_batches, config.dist.schedule) == (4, "1F1B")
 
 
 def test_micro_batches_are_for_pipelines_unless_asked_for():
@@ -57,8 +57,8 @@ def test_micro_batches_are_for_pipelines_unless_asked_for():
         (["--mesh", "pp=4"], "dist.mesh", "pp=4"),
         (["--steps", "200"], "train.steps", 200),
         (["--eager"], "dist.eager", True),
-        (["--no-cinn"], "dist.cinn", False),
-        (["--no-dist.cinn"], "dist.cinn", False),
+        (["--no-tie_embeddings"], "model.tie_embeddings", False),
+        (["--no-model.tie-embeddings"], "model.tie_embeddings", False),
         (["--comm", "sim"], "dist.comm", "sim"),
         (["--weight-decay", "0"], "train.weight_decay", 0.0),
         (["--prompt", "100% sure"], "sample.prompt", "100% sure"),
@@ -204,7 +204,6 @@ def test_nearest_keys_prefer_the_section():
         (["--mesh", ""], "a mesh of different axes"),
         (["--mesh", "dp=2,xp=2"], "mesh axes from dp, tp, pp, got 'xp' in dp=2,xp=2"),
         (["--mesh", "pp=5"], "one layer on each of pp = 5 stages, got model.layers = 4: raise"),
-        (["--mesh", "pp=2", "--tie_embeddings"], "model.tie_embeddings = false where pp = 2"),
         (["--schedule", "2F2B"], "dist.schedule to be FThenB or 1F1B, got '2F2B'"),
         (["--mesh", "tp=3"], "model.heads that tp = 3 divides, got 4: change model.heads or dist.mesh"),
         (["--mesh", "tp=4", "--kv_heads", "2"], "model.kv_heads that tp = 4 divides, got 2"),

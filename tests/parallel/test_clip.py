@@ -12,6 +12,7 @@ from minipd.framework.rank import current
 from minipd.framework.tensor import Parameter, Tensor
 from minipd.optimizer import SGD
 from minipd.parallel.pipeline.clip import ClipGradByStagesNorm
+from minipd.parallel.pipeline.tied import TiedGradients
 
 
 def stages_of(mesh):
@@ -24,7 +25,7 @@ def clipped(mesh):
     """Stage 0 has a replicated gradient [3] and one sharded over tp, [4, 0]; stage 1 has [12], sharded: norm 13."""
     own, stage = stages_of(mesh)
     grads = [([3.0], Replicate()), ([4.0, 0.0], Shard(0))] if stage == 0 else [([12.0, 0.0], Shard(0))]
-    pairs = [(None, shard_tensor(g, own, [p])) for g, p in grads]
+    pairs = [(Parameter(np.zeros(len(g))), shard_tensor(g, own, [p])) for g, p in grads]
     found, finite = ClipGradByStagesNorm(6.5, mesh).checked(pairs)
     return [g.numpy().tolist() for _, g in found], bool(finite)
 
@@ -37,6 +38,25 @@ def test_the_norm_counts_every_parameter_once(mesh):
     by_stage = [found[0], found[2 if mesh.startswith("pp") else 1]]
     assert by_stage == [([[1.5], [2.0, 0.0]], True), ([[6.0, 0.0]], True)]
     assert len([line for line in log if "all_reduce" in line]) == 4     # of tp on each stage, of pp twice
+
+
+@pytest.mark.parametrize("clip", [2.5, None])
+def test_copies_on_two_stages(clip):
+    """A parameter on the first and the last of three stages has gradients 3 and 1 there, together 4; with the 3 of one
+    on the middle stage the norm is 5."""
+    def run(mesh):
+        own, stage = stages_of(mesh)
+        p = Parameter(np.zeros(1))
+        p.name = "middle" if stage == 1 else "tied"
+        norm = None if clip is None else ClipGradByStagesNorm(clip, mesh, copies=["tied"] if stage == 2 else [])
+        grads = TiedGradients(mesh, {"tied": (0, 2)}, norm) if stage != 1 else norm
+        g = shard_tensor([[3.0], [3.0], [1.0]][stage], own, [Replicate()])
+        (_, g), = [(p, g)] if grads is None else grads([(p, g)])
+        return g.tolist()
+    log = []
+    found = simulate("pp=3", run, np.dtype("float64"), log)
+    assert found == ([[2.0], [1.5], [2.0]] if clip else [[4.0], [3.0], [4.0]])
+    assert log[0].endswith("by (0, 2)") and len(log) == (2 if clip else 1)
 
 
 def test_a_gradient_that_is_not_finite_on_one_stage_skips_the_step_on_all():

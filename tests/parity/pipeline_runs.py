@@ -15,14 +15,14 @@ from minipd.framework.rank import current
 from minipd.framework.row import ROWS
 from minipd.framework.tensor import Tensor
 from minipd.models.config import ModelConfig
-from minipd.models.placements import batch_placements, parameter_placements, stage_of
+from minipd.models.placements import batch_placements, copies_on_stages, parameter_placements, stage_of
 from minipd.optimizer import AdamW
-from minipd.parallel.pipeline.clip import ClipGradByStagesNorm
 from minipd.parallel.pipeline.eager_stage import EagerStage
 from minipd.parallel.pipeline.engine import Pipeline
 from minipd.parallel.pipeline.model_slice import ModelSlice
 from minipd.parallel.pipeline.stage import Boundary, Stage
 from minipd.parallel.pipeline.static_stage import StaticStage
+from minipd.parallel.pipeline.tied import stages_clip
 from tests.models.llamas import batch, filled
 from tests.parity.runs import BETAS, CLIP, DECAY, EPSILON, RATE, parameters
 
@@ -51,9 +51,10 @@ def batches(config: ModelConfig, b: int = 6, steps: int = 3) -> Batches:
 def pipeline(model: Any, mesh: ProcessMesh, way: str, b: int, n_micro: int, schedule: str = "1F1B") -> Pipeline:
     """The engine of this rank for a model that every rank has made."""
     config, n = model.config, mesh.get_dim_size("pp")
-    part = ModelSlice(model, mesh, lambda name: stage_of(name, config.layers, n), parameter_placements)
+    part = ModelSlice(model, mesh, lambda name: stage_of(name, config.layers, n), parameter_placements,
+                      copies=copies_on_stages(config.tie_embeddings, n))
     optimizer = AdamW(RATE, *BETAS, epsilon=EPSILON, parameters=list(part.parameters.values()), weight_decay=DECAY,
-                      grad_clip=ClipGradByStagesNorm(CLIP, mesh))
+                      grad_clip=stages_clip(part, CLIP))
     placements, shape = batch_placements(part.mesh), (b // n_micro, SEQ)
     stage: Stage
     if way == "eager":
@@ -61,17 +62,21 @@ def pipeline(model: Any, mesh: ProcessMesh, way: str, b: int, n_micro: int, sche
         stage = EagerStage(part, optimizer, placements, hidden)
     else:
         stage = StaticStage(part, optimizer, placements, parameter_placements, shape, cinn=way == "cinn")
-    return Pipeline(stage, model, optimizer, mesh, placements, n_micro, schedule)
+    step = Pipeline(stage, model, optimizer, mesh, placements, n_micro, schedule)
+    step.part = part
+    return step
 
 
 def first_gradients(step: Pipeline) -> dict[str, np.ndarray]:
-    """Filled by the first call of the step with what its optimizer job finds, whole."""
+    """Filled by the first call of the step with what its optimizer job finds, whole, and added up over copies."""
     found: dict[str, np.ndarray] = {}
-    stage, update = step.stage, step.stage.step
+    stage, update, together = step.stage, step.stage.step, stages_clip(step.part, 0.0)
 
     def noted() -> None:
         if not found:
-            found.update({n: ROWS["match"](Tensor(g), stage.parameters[n]).numpy() for n, g in stage.gradients.items()})
+            pairs = [(p, ROWS["match"](Tensor(stage.gradients[n]), p)) for n, p in stage.parameters.items()]
+            pairs = pairs if together is None else together(pairs)
+            found.update({n: g.numpy() for n, (_, g) in zip(stage.parameters, pairs, strict=True)})
         update()
     stage.step = noted      # type: ignore[method-assign]
     return found

@@ -4,6 +4,8 @@ by name, and all parameters after some AdamW steps (hard cases E3, E4, E11, E15)
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -77,3 +79,14 @@ def test_a_micro_batch_without_labels_adds_nothing(way):
     data = [(ids, labels)]
     runs = on_mesh("pp=2", lambda m: pipeline_run(FIVE, m, way, data, 2), FLOAT64)
     compare(runs, numpy_run(FIVE, data), data=data)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("mesh", ["pp=2,tp=2", "pp=3", "dp=2,pp=2"])
+def test_an_embedding_that_is_the_output_layer_too(mesh, way):
+    """The first stage and the last have a copy; gradients add up, the norm counts one, and the copies stay equal."""
+    config = dataclasses.replace(FIVE, tie_embeddings=True, kv_heads=4)
+    runs = on_mesh(mesh, lambda m: pipeline_run(config, m, way, STEPS[:2], 2), FLOAT64)
+    compare(runs, numpy_run(config, STEPS[:2]), config, STEPS[:2])
+    holders = [i for i, run in enumerate(runs) if "llama.embed_tokens.weight" in run.parameters]
+    assert len(holders) == 2 * len(runs) // int(mesh[mesh.index("pp=") + 3])

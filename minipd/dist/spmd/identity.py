@@ -1,12 +1,13 @@
 """Rules of `reshard` and `match`, which are the identity on the global value: all they do is ask for placements.
 
-The interpreter brings the operand there and runs an identity, as for any other operator.  `stage_sum` wants a whole
-value too.
+The interpreter brings the operand there and runs an identity, as for any other operator.  `stage_sum` takes its operand
+as it is too.
 """
 
 from __future__ import annotations
 
-from minipd.dist.placements import Partial, Replicate, check_placements
+from minipd.dist.placements import check_placements
+from minipd.dist.rows import whole
 from minipd.dist.spmd.table import Call, Inferred, spmd_placed
 
 __all__: list[str] = []
@@ -28,12 +29,13 @@ def match(call: Call) -> Inferred:
     """A gradient x takes the placements of its primal `like`, Partial read as Replicate: a gradient whose parts had
     to be added up again at every use would be reduced again at every use."""
     like = call.placements[1]
-    target = tuple(Replicate() if isinstance(p, Partial) else p for p in like)
+    target = whole(like)
     return Inferred((target, like), (target,))
 
 
 @spmd_placed("stage_sum")
 def stage_sum(call: Call) -> Inferred:
-    """Every rank of a stage adds the whole value to those of the other stages, so all ranks get the same sum."""
-    whole = (Replicate(),) * call.mesh.ndim
-    return Inferred((whole,), (whole,))
+    """Every rank of a stage adds its part of the value to the same parts of the other stages; a Partial is resolved
+    first, so that ranks without a part of their own get the sum too."""
+    target = whole(call.placements[0])
+    return Inferred((target,), (target,))

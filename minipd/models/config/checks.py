@@ -101,13 +101,6 @@ dist.mesh
     _divides("tp", tp, "model.heads", model.heads, change="model.heads or dist.mesh")
     _divides("tp", tp, "model.kv_heads", model.kv_heads, change="model.kv_heads or dist.mesh")
     check_stages(model.layers, pp)
-    if pp > 1 and model.tie_embeddings:
-        raise InputError(
-            f"model.tie_embeddings = false where pp = {pp}: the embedding is on the first stage, the output layer on "
-            "the last",
-            "true",
-            "untie them with --no-tie_embeddings, or set pp = 1 in dist.mesh",
-        )
     parts = dp * train.micro_batches
     change = "train.batch, train.micro_batches or dist.mesh"
     _divides("dp times train.micro_batches", parts, "train.batch", train.batch, change)

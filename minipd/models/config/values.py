@@ -20,7 +20,7 @@ def _value(default: int | float | bool | str, about: str) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class ModelConfig:
-    """The Llama. The defaults have 1.05 million parameters."""
+    """The Llama. The defaults have 0.9 million parameters."""
 
     vocab_size: int = _value(1024, "ids of the tokenizer and rows of the embedding, at least 256")
     dim: int = _value(128, "width of the residual stream")
@@ -28,7 +28,7 @@ class ModelConfig:
     heads: int = _value(4, "query heads; each is dim / heads wide")
     kv_heads: int = _value(0, "key and value heads; 0: as many as query heads")
     ffn_dim: int = _value(344, "width inside the feed-forward part, about 8/3 of dim")
-    tie_embeddings: bool = _value(False, "use the embedding as the output layer too; not where pp > 1")
+    tie_embeddings: bool = _value(True, "use the embedding as the output layer too")
     rope_base: float = _value(10000.0, "base of the wavelengths of rotary position embedding")
     norm_eps: float = _value(1e-5, "added to the mean square in RMSNorm")
     max_seq: int = _value(0, "longest sequence the model takes; 0: data.seq_len")

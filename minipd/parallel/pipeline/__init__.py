@@ -12,4 +12,5 @@
     engine.py        a rank does its jobs
     inference.py     the forward pass alone, for generation
     clip.py          the norm of the gradients of all stages
+    tied.py          parameters that two stages use
 """

@@ -53,10 +53,11 @@ class StageProgram(NamedTuple):
     outputs: tuple[Crossing, ...]
 
 
-def cut(program: Program, stage_of: Callable[[str], int], stages: int) -> list[StageProgram]:
+def cut(program: Program, stage_of: Callable[[str], int | None], stages: int) -> list[StageProgram]:
     """The programs of all stages; `program` is left as it is.
 
-    stage_of: name of a parameter -> its stage.  The outputs of the program are the last stage's.
+    stage_of: name of a parameter -> its stage; None for one of which every stage that reads it has a copy.  The outputs
+    of the program are the last stage's.
     Raises: ValueError if `stage_of` names no stage; NotImplementedError if the program writes state.
     """
     whole = program.clone()
@@ -71,7 +72,7 @@ class Assigned:
     stage: of the operations that have one.  crossing: value -> (name, the last stage that reads it), in order.
     """
 
-    def __init__(self, whole: Program, stage_of: Callable[[str], int], stages: int):
+    def __init__(self, whole: Program, stage_of: Callable[[str], int | None], stages: int):
         self.whole, self.stages = whole, stages
         self.layers = stages_of_layers({name: self._checked(name, stage_of(name)) for name in whole.parameters()})
         self.stage: dict[Operation, int] = {}
@@ -88,8 +89,8 @@ class Assigned:
         self.crossing = {v: (f"crossing_{i}", last[v]) for i, v in enumerate(ordered)}
         self.flowing = flowing(whole)
 
-    def _checked(self, name: str, stage: int) -> int:
-        if not 0 <= stage < self.stages:
+    def _checked(self, name: str, stage: int | None) -> int | None:
+        if stage is not None and not 0 <= stage < self.stages:
             raise ValueError(f"parameter {name}: expected stage_of to give a stage from 0 to {self.stages - 1}, got "
                              f"{stage}")
         return stage
@@ -148,7 +149,7 @@ class Assigned:
         return tuple(Crossing(self.crossing[v][0], v in self.flowing) for v in values)
 
 
-def stages_of_layers(parameters: Mapping[str, int]) -> dict[str, int | None]:
+def stages_of_layers(parameters: Mapping[str, int | None]) -> dict[str, int | None]:
     """The stage of each parameter, and of each layer: that of all parameters in it, None if they are on several.
 
     >>> stages_of_layers({"h.0.w": 0, "h.1.w": 1, "h.1.b": 1})
