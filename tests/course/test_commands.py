@@ -27,6 +27,7 @@ def test_from_files_to_verdicts(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "rule: passed (1 check)" in out
     assert out.endswith("  unbroadcast  not written yet\n  rule         passed\n1 of 2 passed\n")
+    assert main(["check", "1", *command, "rule"]) == 0
     assert main(["check", "1", "rule", *command]) == 0
 
 

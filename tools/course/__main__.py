@@ -6,11 +6,14 @@ import argparse
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from tools.course import chapter, grade, report, workspace
 from tools.course.errors import CourseError
 from tools.course.source import ROOT
+
+Command = Callable[[argparse.Namespace], int]
 
 
 def exercise(options: argparse.Namespace) -> int:
@@ -61,24 +64,31 @@ def notebooks(options: argparse.Namespace) -> int:
     return 0
 
 
+def _parser(command: Command) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=f"python -m tools.course {command.__name__}", description=command.__doc__)
+    if command is notebooks:
+        parser.add_argument("names", nargs="*", metavar="NAME", help="a chapter's number, or a notebook's name")
+        return parser
+    parser.add_argument("chapter", type=int, help="its number")
+    if command in (exercise, check):
+        parser.add_argument("--workspace", type=Path, default=workspace.WORKSPACE, help="the folder of the student")
+    if command is check:
+        parser.add_argument("exercises", nargs="*", metavar="EXERCISE", help="default: all of the chapter")
+        parser.add_argument("--timeout", type=float, default=grade.TIMEOUT, help="seconds for each exercise")
+    return parser
+
+
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tools.course", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    for command in (exercise, check, run, notebooks):
-        sub = commands.add_parser(command.__name__, help=command.__doc__, description=command.__doc__)
-        sub.set_defaults(run=command)
-        if command is notebooks:
-            sub.add_argument("names", nargs="*", metavar="NAME", help="a chapter's number, or a notebook's name")
-            continue
-        sub.add_argument("chapter", type=int, help="its number")
-        if command in (exercise, check):
-            sub.add_argument("--workspace", type=Path, default=workspace.WORKSPACE, help="the folder of the student")
-        if command is check:
-            sub.add_argument("exercises", nargs="*", metavar="EXERCISE", help="default: all of the chapter")
-            sub.add_argument("--timeout", type=float, default=grade.TIMEOUT, help="seconds for each exercise")
-    options = parser.parse_args(argv)
+    argv = sys.argv[1:] if argv is None else argv
+    commands = {command.__name__: command for command in (exercise, check, run, notebooks)}
+    summary = "\n".join(f"  {name:10} {command.__doc__}" for name, command in commands.items())
+    parser = argparse.ArgumentParser(prog="python -m tools.course", description=__doc__, epilog=summary,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=commands)
+    command = commands[parser.parse_args(argv[:1]).command]
+    options = _parser(command).parse_intermixed_args(argv[1:])      # names may follow options
     try:
-        return options.run(options)
+        return command(options)
     except (CourseError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
