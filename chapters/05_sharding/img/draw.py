@@ -20,6 +20,8 @@ def pictures() -> dict[str, Svg]:
         "mesh.svg": viz.mesh(ProcessMesh([[0, 1, 2], [3, 4, 5]], ["dp", "tp"])),
         "sharded.svg": viz.sharding((4, 6), square, [Shard(0), Shard(1)]),
         "uneven.svg": viz.sharding((5, 4), square, [Shard(0), Shard(0)]),
+        "across.svg": viz.reshard((6, 4), ProcessMesh([0, 1], ["tp"]), [Shard(0)], [Shard(0)],
+                                  to=ProcessMesh([2, 3, 4], ["tp"])),
         "reshard.svg": viz.reshard((4, 6), square, [Partial(), Replicate()], [Replicate(), Shard(0)]),
     }
 
