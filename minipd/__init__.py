@@ -28,7 +28,7 @@ FLOORS = (
     _Floor(5, opens=("dist", "distributed", "viz.dist"),
            imports=("dist.rows", "dist.spmd", "dist.holes", "dist.dialect", "dist.methods", "distributed",
                     "viz.dist.display")),
-    _Floor(6, opens=("parallel", "models", "viz.parallel")),
+    _Floor(6, opens=("parallel", "models", "viz.parallel"), imports=("viz.parallel.display",)),
     _Floor(7, opens=("inference",)),
     _Floor(8, opens=("device",)),
     _Floor(9, opens=("planner",)),

@@ -187,7 +187,7 @@ def test_what_is_partial_is_reduced_before_it_crosses_and_made_again_after_it():
     assert "1 message, 96 B in all" in words[1]         # rank 1 has it already
     same = told((4, 6), first, [S(0)], [S(1)], to=ProcessMesh([0, 1], ["tp"]))
     assert same.startswith("all_to_all over tp")
-    with pytest.raises(ValueError, match="expected sizes that are numbers, got .B."):
+    with pytest.raises(ValueError, match="expected a dtype, and sizes that are numbers, got f32.B_tp."):
         viz.reshard((symbol("B"),), first, [S(0)], [S(0)], to=second)
 
 

@@ -10,6 +10,7 @@ import minipd as paddle
 from minipd import viz
 from minipd.dist.mesh import parse_mesh
 from minipd.dist.placements import Partial, Replicate, Shard
+from minipd.dist.reshard.plan import plan
 from minipd.framework.errors import InputError
 from minipd.framework.meta import Meta
 from minipd.ir.traced import trace
@@ -125,6 +126,9 @@ def test_objects_show_themselves():
     assert mesh._repr_svg_() == viz.mesh(mesh).svg
     assert shard._repr_svg_() == viz.tensor(shard).svg == shard.payload._repr_svg_()
     assert paddle.ones([2])._repr_svg_() is None
+    two = parse_mesh("tp=2")
+    assert "A[I_tp, J]" in plan((Partial(),), (Shard(0),), two, 2)._repr_svg_()
+    assert schedule("1F1B", 2, 4)._repr_svg_() == viz.schedule(schedule("1F1B", 2, 4)).svg
     from minipd.viz.cinn.groups import grouped, is_group
     group = next(op for op in grouped(program).walk() if is_group(op))
     assert "fusion group" in group._repr_svg_()

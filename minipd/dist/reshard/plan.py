@@ -31,6 +31,24 @@ __all__: list[str] = []
 Placements = tuple[Placement, ...]
 
 
+class Plan(tuple["Step", ...]):
+    """The steps of a reshard, in order; and, for a picture, what it starts from.
+
+    src, dst: the placements at the beginning and in the end.  ndim: how many dimensions the tensor has.
+    """
+
+    src: Placements
+    dst: Placements
+    mesh: ProcessMesh
+    ndim: int
+
+    @classmethod
+    def of(cls, steps: Sequence[Step], src: Placements, dst: Placements, mesh: ProcessMesh, ndim: int) -> Plan:
+        self = cls(steps)
+        self.src, self.dst, self.mesh, self.ndim = src, dst, mesh, ndim
+        return self
+
+
 class Step(NamedTuple):
     """One mesh axis goes from placement `src` to `dst`.
 
@@ -57,7 +75,7 @@ COLLECTIVES = ("all_gather", "all_to_all", "all_reduce", "reduce_scatter")
 
 
 @functools.lru_cache(maxsize=4096)
-def plan(src: Placements, dst: Placements, mesh: ProcessMesh, ndim: int) -> tuple[Step, ...]:
+def plan(src: Placements, dst: Placements, mesh: ProcessMesh, ndim: int) -> Plan:
     """The steps that bring a tensor of `ndim` dimensions from placements `src` to `dst`; () if there is nothing to do.
 
     Axes of size 1 need none: a lone rank holds the same whatever its placement is called.
@@ -77,7 +95,7 @@ def plan(src: Placements, dst: Placements, mesh: ProcessMesh, ndim: int) -> tupl
     while queue:
         count, volume, free, _, now, steps = heapq.heappop(queue)
         if now == goal:
-            return steps
+            return Plan.of(steps, start, goal, mesh, ndim)
         if now in done:
             continue
         done.add(now)

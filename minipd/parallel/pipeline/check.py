@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from minipd.parallel.pipeline.schedule import Job, Schedule
+from minipd.parallel.pipeline.schedule import Job
 
 __all__ = ["Timed", "bubble", "check", "in_flight", "simulate"]
 
@@ -29,7 +29,7 @@ class Timed(NamedTuple):
     end: int
 
 
-def simulate(schedule: Schedule, costs: Mapping[str, int] = COSTS) -> list[Timed]:
+def simulate(schedule: list[list[Job]], costs: Mapping[str, int] = COSTS) -> list[Timed]:
     """When each job would run if nothing but jobs took time, by stage.
 
     costs: per type of job; a backward job takes about twice as long as a forward one.
@@ -68,7 +68,7 @@ def simulate(schedule: Schedule, costs: Mapping[str, int] = COSTS) -> list[Timed
     return [t for timed in found for t in timed]
 
 
-def _parts(schedule: Schedule) -> int:
+def _parts(schedule: list[list[Job]]) -> int:
     """In how many parts the model is cut; part i is chunk i // stages of stage i % stages."""
     return len(schedule) * (1 + max((job.chunk for jobs in schedule for job in jobs), default=0))
 
@@ -86,7 +86,7 @@ def _needs(stage: int, job: Job, stages: int, parts: int) -> list[Place]:
     return needed
 
 
-def _deadlock(schedule: Schedule, found: list[list[Timed]], ends: Mapping[Place, int], parts: int) -> str:
+def _deadlock(schedule: list[list[Job]], found: list[list[Timed]], ends: Mapping[Place, int], parts: int) -> str:
     waits = []
     for stage, jobs in enumerate(schedule):
         if len(found[stage]) < len(jobs):
@@ -105,7 +105,7 @@ def in_flight(jobs: list[Job]) -> int:
     return most
 
 
-def bubble(schedule: Schedule, costs: Mapping[str, int] = COSTS) -> float:
+def bubble(schedule: list[list[Job]], costs: Mapping[str, int] = COSTS) -> float:
     """The part of all stages' time in which they wait.
 
     With p stages and m micro-batches it is (p - 1) / (m + p - 1), for FThenB and 1F1B alike:
@@ -119,7 +119,7 @@ def bubble(schedule: Schedule, costs: Mapping[str, int] = COSTS) -> float:
     return (whole - sum(t.end - t.start for t in timed)) / whole
 
 
-def check(schedule: Schedule, n_micro: int, kept: list[int] | None = None) -> None:
+def check(schedule: list[list[Job]], n_micro: int, kept: list[int] | None = None) -> None:
     """Raise ValueError, naming stage and job, unless the schedule is right.
 
     Every stage does each micro-batch forward once and backward once, forward first, and the optimizer once, last.  No

@@ -42,7 +42,9 @@ class Job(NamedTuple):
         return f"{self.type[0].upper()}{self.micro}" + (f" of chunk {self.chunk}" if self.chunk else "")
 
 
-Schedule = list[list[Job]]
+class Schedule(list[list[Job]]):
+    """The jobs of every stage, in order.  (A class, so that a notebook can draw it; plain lists mean the same.)"""
+
 
 OPTIMIZER = Job("optimizer", 0)
 
@@ -98,4 +100,4 @@ def schedule(name: str, stages: int, n_micro: int) -> Schedule:
     if stages < 1 or n_micro < 1:
         raise ValueError(f"schedule {name}: expected at least one stage and one micro-batch, got {stages} stage(s) and "
                          f"{n_micro} micro-batch(es)")
-    return [SCHEDULES[name].jobs(stage, stages, n_micro) for stage in range(stages)]
+    return Schedule(SCHEDULES[name].jobs(stage, stages, n_micro) for stage in range(stages))

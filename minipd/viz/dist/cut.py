@@ -27,7 +27,7 @@ class Cut:
 
     shape: tuple
     sizes: tuple[int, ...]                  # the shape, with numbers for what is symbolic
-    dtype: np.dtype
+    dtype: np.dtype | None                  # None: it does not matter, and nothing is said of bytes
     mesh: ProcessMesh
     placements: tuple[Placement, ...]
     down: int | None
@@ -44,7 +44,7 @@ class Cut:
         split = [d for d in range(len(shape)) if any(p.is_shard(d) for p in checked)]
         whole = [d for d in range(len(shape)) if d not in split]
         drawn = sorted([*split[-2:], *(whole[::-1] + [None, None])][:2], key=lambda d: -1 if d is None else d)
-        return cls(tuple(shape), sizes, to_np(dtype), mesh, checked, drawn[0], drawn[1], tuple(split[:-2]))
+        return cls(tuple(shape), sizes, None if dtype is None else to_np(dtype), mesh, checked, drawn[0], drawn[1], tuple(split[:-2]))
 
     def after(self, placements: Sequence[Placement], mesh: ProcessMesh | None = None) -> Cut:
         """The same tensor under other placements (on another mesh), drawn the same way where that shows them."""
@@ -57,6 +57,10 @@ class Cut:
     def text(self) -> str:
         """The notation: `f32[5_tp, 8]`."""
         return sharding_text(self.shape, self.dtype, self.mesh, self.placements)
+
+    def named(self, name: str) -> str:
+        """The notation with a name: `x: f32[5_tp, 8]`, or without a dtype `x[5_tp, 8]`."""
+        return (f"{name}: " if name and self.dtype is not None else name) + self.text
 
     def window(self, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """(local shape, offsets) of what a rank holds."""

@@ -46,7 +46,7 @@ def reshard(shape: Sequence[Any], mesh: ProcessMesh, src: Sequence[Placement], d
             y = _messages(sheet, found[i - 1].cut, state, y)
             continue
         y = _arrow(sheet, state.words, y) if i else y
-        sheet.text(0, y, (f"{name}: " if name else "") + state.cut.text, "mono", 13)
+        sheet.text(0, y, state.cut.named(name), "mono", 13)
         if not crosses:                         # else the ranks stand in a row, from which the messages go
             holders = Sheet("")
             draw_holders(holders, state.cut)
@@ -86,9 +86,9 @@ def states(shape: Sequence[Any], mesh: ProcessMesh, src: Sequence[Placement], ds
         cut = goal.after(cut.placements, mesh)              # show the dimension that will be split
     if to is None or to == mesh:
         return [State(cut, []), *_steps(cut, goal.placements)]
-    if not all(isinstance(d, int) for d in cut.shape):
-        raise ValueError(f"reshard to another mesh: expected sizes that are numbers, got {list(cut.shape)}; draw it with "
-                         "the sizes of a run")
+    if cut.dtype is None or not all(isinstance(d, int) for d in cut.shape):
+        raise ValueError(f"reshard to another mesh: expected a dtype, and sizes that are numbers, got {cut.text}; draw it "
+                         "with those of a run")
     there = cut.after(whole(goal.placements), to)
     here = _steps(cut, whole(cut.placements))
     messages = plan_across(cut.shape, mesh, whole(cut.placements), to, there.placements)
@@ -143,7 +143,7 @@ def said(step: Step, cut: Cut) -> list[str]:
     axis = cut.mesh.names[step.axis]
     if step.action in ACTIONS:
         return [f"{step.action} over {axis}", f"{ACTIONS[step.action]}; nothing is sent"]
-    if not all(isinstance(d, int) for d in cut.shape):
+    if cut.dtype is None or not all(isinstance(d, int) for d in cut.shape):
         return [f"{step.action} over {axis}", "how much is sent depends on the sizes"]
     amounts = list(sent(step, cut.shape, cut.mesh, cut.placements, cut.dtype.itemsize).values())
     most = f"{'at most ' if len(set(amounts)) > 1 else ''}{size_text(max(amounts))}"

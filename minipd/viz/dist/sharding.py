@@ -49,7 +49,7 @@ def sharding(shape: Sequence[Any], mesh: ProcessMesh, placements: Sequence[Place
     <Svg 'f32[5_tp, 8]', ...>
     """
     cut = Cut.of(shape, mesh, placements, dtype)
-    said = (f"{name}: " if name else "") + cut.text
+    said = cut.named(name)
     sheet = Sheet(said)
     sheet.text(0, 0, said, "mono", 13)
     sheet.text(0, 18, f"on mesh {', '.join(f'{n} = {s}' for n, s in zip(mesh.names, mesh.sizes, strict=True))}", "dim",

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minipd.parallel.pipeline.check import COSTS, simulate
-from minipd.parallel.pipeline.schedule import Job, Schedule
+from minipd.parallel.pipeline.schedule import Job
 from minipd.viz.chart import round_step
 from minipd.viz.style import text_width
 from minipd.viz.svg import Sheet, Svg
@@ -43,7 +43,7 @@ def schedule(jobs: Sequence[Sequence[Job]], costs: Mapping[str, int] | None = No
     <Svg 'pipeline of 2 stages', ...>
     """
     costs = {**COSTS, "optimizer": 1} if costs is None else costs
-    found: Schedule = [list(stage) for stage in jobs]
+    found = [list(stage) for stage in jobs]
     bars = [Bar(t.stage, t.job.type, t.job.micro, t.start, t.end, t.job.chunk) for t in simulate(found, costs)]
     lanes = [f"stage {i}" for i in range(len(found))]
     return _draw(bars, lanes, "jobs", title or f"pipeline of {len(found)} stage{'s' * (len(found) > 1)}")
