@@ -1,8 +1,8 @@
 """Blocks: a list of operations, run in order.
 
 The list is doubly linked through the operations, so inserting and removing cost the same anywhere, and a pass may erase
-the operation it is looking at.  `is_before` uses numbers that are handed out when they are first asked for after a
-change; between changes a comparison costs nothing.
+the operation it is looking at.  `is_before` uses numbers that leave gaps, from which an operation that comes between
+two gets its own; when a gap is used up, all are handed out again the next time that they are asked for.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from minipd.ir.region import Region
 
 __all__ = ["Block"]
+
+#: how far apart the numbers of neighbours are when they are handed out
+APART = 64
 
 
 class Block:
@@ -79,11 +82,12 @@ class Block:
         else:
             before.next = op
         if place is None:
-            op.order = before.order + 1 if before is not None else 0
+            op.order = before.order + APART if before is not None else 0
             self._last = op
         else:
             place.prev = op
-            self._numbered = False
+            op.order = (place.order + (place.order - APART if before is None else before.order)) // 2
+            self._numbered &= op.order < place.order and (before is None or before.order < op.order)
         self._size += 1
         return op
 
@@ -113,7 +117,7 @@ class Block:
         """Make the operations' `order` valid."""
         if not self._numbered:
             for i, op in enumerate(self):
-                op.order = i
+                op.order = i * APART
             self._numbered = True
 
     # -------------------------------------------------------------------------------------------------- place

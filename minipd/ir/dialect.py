@@ -8,6 +8,7 @@ above adds its dialect with `register_dialect`; its rows say which dialect they 
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -71,8 +72,9 @@ def register_dialect(dialect: Dialect) -> Dialect:
     return dialect
 
 
+@functools.cache
 def op_info(full_name: str) -> OpInfo:
-    """What is known of the operations called `full_name`, such as `pd_op.add`.
+    """What is known of the operations called `full_name`, such as `pd_op.add`; it never changes.
 
     Raises: KeyError if the dialect or the operation is unknown.
     """

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from minipd.framework.row import Row
 from minipd.ir.attributes import ArrayAttribute, Attribute, BoolAttribute, attribute
+from minipd.ir.dialect import OpInfo, op_info
 from minipd.ir.types import Type
 from minipd.ir.value import OpOperand, OpResult, Value, describe
 
 if TYPE_CHECKING:
     from minipd.ir.block import Block
-    from minipd.ir.dialect import OpInfo
     from minipd.ir.mapping import IrMapping
     from minipd.ir.region import Region
 
@@ -38,13 +38,12 @@ class Operation:
 
     def __init__(self, name: str, operands: Sequence[Value] = (), attributes: dict[str, Any] | None = None,
                  result_types: Sequence[Type] = (), num_regions: int = 0):
-        from minipd.ir.region import Region
         self._name = name
         self._operands = [OpOperand(self, i, v) for i, v in enumerate(operands)]
         self.attributes: dict[str, Attribute] = {
             k: attribute(v) for k, v in (attributes or {}).items() if v is not None}
         self._results = [OpResult(t, self, i) for i, t in enumerate(result_types)]
-        self.regions: list[Region] = [Region(self) for _ in range(num_regions)]
+        self.regions: list[Region] = regions_of(self, num_regions) if num_regions else []
         self.parent: Block | None = None
         self.prev: Operation | None = None      # neighbours in the block's list
         self.next: Operation | None = None
@@ -57,13 +56,12 @@ class Operation:
     @property
     def info(self) -> OpInfo:
         """What the dialect says about operations of this name; KeyError if the name is unknown."""
-        from minipd.ir.dialect import op_info
         return op_info(self._name)
 
     @property
     def row(self) -> Row | None:
         """The operator's row, None for operations of the program itself (parameters, control flow)."""
-        return self.info.row
+        return op_info(self._name).row
 
     def has_trait(self, trait: Any) -> bool:
         return trait in self.info.traits
@@ -226,6 +224,12 @@ class Operation:
     def __repr__(self) -> str:
         operands = ", ".join(f"{o.source().type()}" for o in self._operands)
         return f"{self._name}({operands}) -> {', '.join(str(r.type()) for r in self._results)}"
+
+
+def regions_of(op: Operation, number: int) -> list[Region]:
+    """So many empty regions."""
+    from minipd.ir.region import Region  # whose blocks hold operations
+    return [Region(op) for _ in range(number)]
 
 
 def walk_inside(op: Operation) -> Iterator[Operation]:

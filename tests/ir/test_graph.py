@@ -1,7 +1,9 @@
 """Values, uses, operations, blocks: the links stay consistent under every change."""
 
 import copy as copy_module
+import itertools
 import pickle
+import random
 
 import pytest
 
@@ -64,6 +66,20 @@ def test_move_and_order(built):
     assert block.back() is first and mul.is_before(first)
     with pytest.raises(ValueError, match="defined after its use"):
         verify(program)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_order_holds_however_many_come_between_two(seed):
+    """Numbers have gaps; that they are used up is not seen."""
+    rng, block = random.Random(seed), Program().global_block()
+    for n in range(300):
+        block.insert_before(rng.choice([None, *block.ops[-2:], *block.ops[:2]]), Operation("pd_op.full"))
+        if n % 7 == 6:
+            block.back().move_before(rng.choice(block.ops[:-1]))
+        now = block.ops
+        for a, b in (*itertools.pairwise(now[:4]), *itertools.pairwise(now[-4:])):
+            assert a.is_before(b) and not b.is_before(a)
+    assert [op.order for op in block] == sorted({op.order for op in block})
 
 
 def test_an_operation_is_in_one_block(built):
