@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import ml_dtypes
 import numpy as np
@@ -58,9 +58,8 @@ BINARY = ("add", "sub", "mul", "div", "pow", "max", "min", "mod", "floordiv", "a
 FLOAT_UNARY = ("exp", "log", "sqrt", "rsqrt", "tanh", "sin", "cos", "floor", "isfinite")
 
 
-def _require(condition: bool, what: str) -> None:
-    if not condition:
-        raise TypeError(f"loop IR: {what}")
+def _refuse(what: str) -> NoReturn:
+    raise TypeError(f"loop IR: {what}")
 
 
 def _is_float(dtype: np.dtype) -> bool:
@@ -69,7 +68,8 @@ def _is_float(dtype: np.dtype) -> bool:
 
 def _indices(what: str, index: tuple[Expr, ...]) -> None:
     for e in index:
-        _require(e.dtype.kind in "iu", f"{what}: expected ints, got {e.dtype}: {e}")
+        if e.dtype.kind not in "iu":
+            _refuse(f"{what}: expected ints, got {e.dtype}: {e}")
 
 
 # ------------------------------------------------------------------------------------------------- expressions
@@ -122,13 +122,18 @@ class Unary:
     dtype: np.dtype
 
     def __post_init__(self) -> None:
-        x = self.x.dtype
-        _require(self.op in UNARY, f"no unary operator {self.op!r}; there are {', '.join(UNARY)}")
-        _require(x not in STORAGE_ONLY, f"{self.op} of {x}: cast it to float32 first")
-        _require(self.op not in FLOAT_UNARY or _is_float(x), f"{self.op}: expected a float, got {x}")
-        _require((self.op == "not") == (x == BOOL), f"{self.op} of {x}")
-        result = BOOL if self.op == "isfinite" else x
-        _require(self.dtype == result, f"{self.op} of {x} gives {result}, not {self.dtype}")
+        op, x = self.op, self.x.dtype
+        if op not in UNARY:
+            _refuse(f"no unary operator {op!r}; there are {', '.join(UNARY)}")
+        if x in STORAGE_ONLY:
+            _refuse(f"{op} of {x}: cast it to float32 first")
+        if op in FLOAT_UNARY and not _is_float(x):
+            _refuse(f"{op}: expected a float, got {x}")
+        if (op == "not") != (x == BOOL):
+            _refuse(f"{op} of {x}")
+        result = BOOL if op == "isfinite" else x
+        if self.dtype != result:
+            _refuse(f"{op} of {x} gives {result}, not {self.dtype}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,17 +146,22 @@ class Binary:
     dtype: np.dtype
 
     def __post_init__(self) -> None:
-        x, y = self.x.dtype, self.y.dtype
-        _require(self.op in BINARY, f"no binary operator {self.op!r}; there are {', '.join(BINARY)}")
-        _require(x == y, f"{self.op}: expected two operands of one dtype, got {x} and {y}")
-        _require(x not in STORAGE_ONLY, f"{self.op} of {x}: cast it to float32 first")
-        if self.op in ("and", "or"):
-            _require(x == BOOL, f"{self.op}: expected bools, got {x}")
-        elif self.op not in ("eq", "ne"):
-            _require(x != BOOL, f"{self.op} of bools")
-        _require(self.op != "div" or _is_float(x), f"div: expected floats, got {x}; ints have floordiv")
-        result = BOOL if self.op in COMPARISONS else x
-        _require(self.dtype == result, f"{self.op} of {x} gives {result}, not {self.dtype}")
+        op, x, y = self.op, self.x.dtype, self.y.dtype
+        if op not in BINARY:
+            _refuse(f"no binary operator {op!r}; there are {', '.join(BINARY)}")
+        if x != y:
+            _refuse(f"{op}: expected two operands of one dtype, got {x} and {y}")
+        if x in STORAGE_ONLY:
+            _refuse(f"{op} of {x}: cast it to float32 first")
+        if op in ("and", "or") and x != BOOL:
+            _refuse(f"{op}: expected bools, got {x}")
+        if op not in ("and", "or", "eq", "ne") and x == BOOL:
+            _refuse(f"{op} of bools")
+        if op == "div" and not _is_float(x):
+            _refuse(f"div: expected floats, got {x}; ints have floordiv")
+        result = BOOL if op in COMPARISONS else x
+        if self.dtype != result:
+            _refuse(f"{op} of {x} gives {result}, not {self.dtype}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +174,10 @@ class Select:
     dtype: np.dtype
 
     def __post_init__(self) -> None:
-        _require(self.cond.dtype == BOOL, f"select: expected a bool condition, got {self.cond.dtype}")
-        _require(self.x.dtype == self.y.dtype == self.dtype,
-                 f"select of {self.x.dtype} and {self.y.dtype} as {self.dtype}: expected one dtype")
+        if self.cond.dtype != BOOL:
+            _refuse(f"select: expected a bool condition, got {self.cond.dtype}")
+        if not self.x.dtype == self.y.dtype == self.dtype:
+            _refuse(f"select of {self.x.dtype} and {self.y.dtype} as {self.dtype}: expected one dtype")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +210,8 @@ class For:
 
     def __post_init__(self) -> None:
         _indices(f"extent of {self.var}", (self.extent,))
-        _require(self.kind in ("serial", "parallel", "vector"), f"no loop kind {self.kind!r}")
+        if self.kind not in ("serial", "parallel", "vector"):
+            _refuse(f"no loop kind {self.kind!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +251,10 @@ class Accumulate:
     value: Expr
 
     def __post_init__(self) -> None:
-        _require(self.op in ("add", "max", "min"), f"no accumulation {self.op!r}")
-        _require(self.value.dtype not in STORAGE_ONLY, f"accumulation in {self.value.dtype}: cast it to float32 first")
+        if self.op not in ("add", "max", "min"):
+            _refuse(f"no accumulation {self.op!r}")
+        if self.value.dtype in STORAGE_ONLY:
+            _refuse(f"accumulation in {self.value.dtype}: cast it to float32 first")
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,8 +284,8 @@ class Param:
     view: tuple[tuple[int, ...], ...] | None = None
 
     def __post_init__(self) -> None:
-        _require(self.view is None or len(self.view) == self.ndim,
-                 f"parameter {self.name}: a view of {len(self.view or ())} axes, {self.ndim} dimensions")
+        if self.view is not None and len(self.view) != self.ndim:
+            _refuse(f"parameter {self.name}: a view of {len(self.view)} axes, {self.ndim} dimensions")
 
 
 @dataclass(frozen=True, slots=True)
