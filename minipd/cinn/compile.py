@@ -95,16 +95,16 @@ def function_of(group: Operation) -> Function:
 
     Raises: CannotLower, ScheduleError.
     """
-    function = _scheduled(free_rows(lower(group)))
-    operators = "_".join(dict.fromkeys(function.comment))
-    plain = replace(function, params=tuple(replace(p, view=None) for p in function.params))
-    return replace(function, name=f"{operators[:40].rstrip('_')}_{_digest(text(plain))}")
+    return _finished(free_rows(lower(group)))
 
 
 @functools.lru_cache(maxsize=256)
-def _scheduled(function: Function) -> Function:
-    """The schedule of a function: layers of a model have equal ones."""
-    return schedule(function)
+def _finished(function: Function) -> Function:
+    """A function scheduled and named: layers of a model have equal ones."""
+    function = schedule(function)
+    operators = "_".join(dict.fromkeys(function.comment))
+    plain = replace(function, params=tuple(replace(p, view=None) for p in function.params))
+    return replace(function, name=f"{operators[:40].rstrip('_')}_{_digest(text(plain))}")
 
 
 def key_of(function: Function) -> str:

@@ -22,13 +22,13 @@ ALLOWED = {
     "ops/holes.py": {"HOLES": IMPORTED},
     "autograd/tape.py": {"_next_seq": "numbers nodes in the order of their making; only the order counts, and a rank "
                                       "sees its own in its order whatever others number in between"},
-    "cinn/compile.py": {"_scheduled": ANSWERS},
+    "cinn/compile.py": {"_finished": ANSWERS},
     "cinn/frontend/graph.py": {"_ANSWERS": ANSWERS},
     "cinn/runtime/compiler.py": {
         "process_compiler": "machine code that this process has loaded; what a rank computes does not depend on it",
         "machine_key": ANSWERS, "_helpers": ANSWERS},
     "ir/attributes.py": {"KINDS": IMPORTED, "FROM_PYTHON": IMPORTED},
-    "ir/dialect.py": {"DIALECTS": IMPORTED},
+    "ir/dialect.py": {"DIALECTS": IMPORTED, "op_info": ANSWERS},
     "ir/types.py": {"TYPES": IMPORTED},
     "executor/calls.py": {"MAKERS": IMPORTED},
     "executor/overwriting.py": {"_ALLOWED": IMPORTED},

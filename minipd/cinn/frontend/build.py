@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from minipd.cinn.dialect import FUSION
-from minipd.cinn.frontend.graph import Graph, outputs_of, sources_of
+from minipd.cinn.frontend.graph import Graph, outputs_of, reads_of, sources_of
 from minipd.cinn.frontend.grouping import find_groups, in_order
 from minipd.ir.block import Block
 from minipd.ir.mapping import IrMapping, clone_operation
-from minipd.ir.operation import Operation, captured
+from minipd.ir.operation import Operation
 from minipd.ir.program import Program
 
 __all__ = ["build_groups", "fuse", "inline"]
@@ -66,8 +66,7 @@ def _readers_between(ops: list[Operation]) -> list[Operation]:
     inside, needing, found = set(ops), set(ops), []
     op: Operation | None = ops[0]
     while op is not None and op is not ops[-1]:
-        reads = op.operands_source() + (captured(op) if op.regions else [])
-        if op not in inside and any(v.get_defining_op() in needing for v in reads):
+        if op not in inside and any(v.get_defining_op() in needing for v in reads_of(op)):
             needing.add(op)
             found.append(op)
         op = op.next

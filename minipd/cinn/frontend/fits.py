@@ -10,9 +10,9 @@ kernel computes beside its own is a kernel of its own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from typing import Any
 
-from minipd.cinn.compute.table import Reduction, compute_of
+from minipd.cinn.compute.table import Compute, Reduction, compute_of
 from minipd.cinn.lower import CannotLower
 from minipd.cinn.lower.axes import NO_CALLS, Axes, Call, analyse
 from minipd.cinn.lower.kinds import Split, splits
@@ -27,7 +27,7 @@ class Calls:
     """Operations as calls of rows; what is read off an operation is kept."""
 
     def __init__(self) -> None:
-        self._read: dict[Operation, Call] = {}
+        self._read: dict[Operation, tuple[Compute, list[Value], list[Value], dict[str, Any]]] = {}
 
     def of(self, ops: Iterable[Operation]) -> list[Call]:
         calls: list[Call] = []
@@ -38,8 +38,8 @@ class Calls:
                     assert op.row is not None
                     compute = compute_of(op.row)
                     assert compute is not None
-                    found = self._read[op] = Call(op, compute, tensor_operands(op), result_values(op), op_attrs(op), 0)
-                calls.append(replace(found, number=len(calls)))
+                    found = self._read[op] = compute, tensor_operands(op), result_values(op), op_attrs(op)
+                calls.append(Call(op, *found, len(calls)))
         return calls
 
 
@@ -54,15 +54,15 @@ def fits(calls: Sequence[Call], operands: Sequence[Value], results: Sequence[Val
 
 
 def _one_domain(axes: Axes, calls: Sequence[Call], results: Sequence[Value]) -> bool:
-    sets = {v: frozenset(axes.present(v)) for v in axes.of}
-    everything = frozenset().union(*sets.values())
-    if everything not in sets.values():
+    chains = set(axes.along.values())
+    everything = frozenset().union(*chains)
+    if not any(len(chain) == len(everything) for chain in chains):
         return False
     reduced: set[Value] = set()
     for call in calls:
         if isinstance(call.compute, Reduction) and axes.folded[call.number] or not reduced.isdisjoint(call.operands):
             reduced.update(call.results)
-    return all(sets[v] == everything or v in reduced for v in results)
+    return all(len(axes.present(v)) == len(everything) or v in reduced for v in results)
 
 
 def _computable(axes: Axes, split: Split, calls: Sequence[Call], results: Sequence[Value]) -> bool:

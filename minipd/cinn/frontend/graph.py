@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from minipd.cinn.compute.table import Broadcast, Elementwise, Fill, Reduction, compute_of
+from minipd.cinn.dialect import FUSION
 from minipd.cinn.lower import CannotLower, lower_group
 from minipd.framework.row import Trait
 from minipd.ir.block import Block
@@ -24,7 +25,7 @@ from minipd.ir.schema import constant_of, is_attribute_only, mutable_operands, o
 from minipd.ir.traits import IrTrait
 from minipd.ir.value import Value
 
-__all__ = ["Graph", "is_free", "is_member", "outputs_of", "sources_of"]
+__all__ = ["Graph", "is_free", "is_member", "outputs_of", "reads_of", "sources_of"]
 
 BUNDLE = "builtin.combine"
 
@@ -109,7 +110,7 @@ class Graph:
 
     def _origins(self, op: Operation) -> Iterator[Operation]:
         """The operations of this block, not free, whose results `op` reads, if only through views."""
-        pending = op.operands_source() + (captured(op) if op.regions else [])
+        pending = reads_of(op)
         while pending:
             producer = pending.pop().get_defining_op()
             if producer is None or producer not in self.position:
@@ -118,6 +119,12 @@ class Graph:
                 pending += producer.operands_source()
             else:
                 yield producer
+
+
+def reads_of(op: Operation) -> list[Value]:
+    """What an operation reads, with its regions.  (What a group reads inside are its operands, or constants in it.)"""
+    inside = captured(op) if op.regions and op.name() != FUSION else []
+    return op.operands_source() + inside
 
 
 def sources_of(ops: list[Operation], free: set[Operation]) -> tuple[list[Operation], list[Value]]:

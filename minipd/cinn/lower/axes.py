@@ -85,19 +85,32 @@ class Axes:
     """The axes of every value, and what each reduction folds.
 
     of: for each dimension of a value, its axis, or None where the size is 1.
+    along: the axes of each value in order, without the Nones; known once all are united (`settle`).
     folded: for each reduction (by the number of its call), the axes that it folds.
     counted: axes whose position is part of a value (arange); merged with others they would lose it.
     order: all axes, in an order that every value's dimensions follow; `order(last)` puts some of them last if it can.
     """
 
     of: dict[Value, tuple[Axis | None, ...]] = field(default_factory=dict)
+    along: dict[Value, tuple[Axis, ...]] = field(default_factory=dict)
     folded: dict[int, frozenset[Axis]] = field(default_factory=dict)
     counted: frozenset[Axis] = frozenset()
     made: list[Axis] = field(default_factory=list)
 
     def present(self, value: Value) -> tuple[Axis, ...]:
         """The axes of a value, in order."""
-        return tuple(a for a in self.of[value] if a is not None)
+        return self.along[value]
+
+    def settle(self) -> None:
+        """Everything is united: each dimension has the axis that its own became.
+
+        Raises: CannotLower if two dimensions of a value became one.
+        """
+        for value, dims in self.of.items():
+            self.of[value] = own = tuple([None if a is None else a.root() for a in dims])
+            self.along[value] = along = tuple([a for a in own if a is not None])
+            if len(along) > 1 and len(set(along)) < len(along):
+                raise CannotLower(f"two dimensions of a {value.type()} would have to be one loop")
 
     def fresh(self, size: Any) -> Axis | None:
         if same(size, 1):
@@ -132,8 +145,7 @@ class Axes:
         Raises: CannotLower if there is no such order.
         """
         after: dict[Axis, set[Axis]] = {}
-        for value in self.of:
-            chain = self.present(value)
+        for chain in dict.fromkeys(self.along.values()):
             for a in chain:
                 after.setdefault(a, set())
             for a, b in zip(chain, chain[1:], strict=False):
@@ -177,14 +189,10 @@ def analyse(calls: Sequence[Call], operands: Sequence[Value]) -> Axes:
                 folded[call.number] = tuple(a for i, a in enumerate(axes.dims(call.operands[0])) if i not in kept)
                 if len(call.operands) > 1:      # reduce_as
                     _align(axes, call.results[0], call.operands[1])
-    axes.of = {v: tuple(a and a.root() for a in dims) for v, dims in axes.of.items()}
+    axes.settle()
     axes.folded = {n: frozenset(a.root() for a in dims if a is not None) for n, dims in folded.items()}
     axes.counted = frozenset(a for call in calls if isinstance(call.compute, Fill) and call.compute.step
                              for a in axes.present(call.results[0]))
-    for value in axes.of:
-        present = axes.present(value)
-        if len(set(present)) < len(present):
-            raise CannotLower(f"two dimensions of a {value.type()} would have to be one loop")
     return axes
 
 
@@ -214,6 +222,7 @@ def _elementwise(axes: Axes, call: Call) -> None:
         for operand in call.operands:
             own = axes.dims(operand)
             lead = len(dims) - len(own)
-            for i, axis in enumerate(own):
-                dims[lead + i] = axes.unite(dims[lead + i], axis)
+            for i, axis in enumerate(own, lead):
+                if axis is not dims[i]:
+                    dims[i] = axes.unite(dims[i], axis)
         axes.of[result] = tuple(dims)

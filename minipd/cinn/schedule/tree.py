@@ -47,8 +47,12 @@ def at(function: Function, path: Path) -> For:
 
     Raises: ScheduleError if there is none.
     """
-    found = dict(loops(function)).get(path)
-    if found is None:
+    found = inside = function.body
+    for n in path:
+        stmts = stmts_of(inside)
+        found = stmts[n] if n < len(stmts) else Seq(())
+        inside = found.body if isinstance(found, For) else found
+    if not path or not isinstance(found, For):
         raise ScheduleError(f"{function.name}: no loop at {path}")
     return found
 
