@@ -10,7 +10,8 @@ from tools.course import workspace
 from tools.course.chapter import folders, read_chapter
 from tools.course.source import ROOT, find
 
-ALL = [(read_chapter(folder), exercise) for folder in folders() for exercise in read_chapter(folder).exercises]
+ALL = [pytest.param(lesson, exercise, id=f"{lesson.folder.name}-{exercise.name}")
+       for lesson in map(read_chapter, folders()) for exercise in lesson.exercises]
 
 
 def test_the_file_of_a_method(lesson):
@@ -65,7 +66,7 @@ def test_nothing_is_overwritten(lesson, tmp_path):
     assert path.read_text() == "my work"
 
 
-@pytest.mark.parametrize(("lesson", "exercise"), ALL, ids=lambda x: getattr(x, "name", ""))
+@pytest.mark.parametrize(("lesson", "exercise"), ALL)
 def test_every_file_is_python_and_keeps_the_signature(lesson, exercise):
     found = find(exercise.target, "")
     tree = ast.parse(workspace.stub(lesson, exercise))
@@ -77,10 +78,10 @@ def test_every_file_is_python_and_keeps_the_signature(lesson, exercise):
     assert exercise.task or ast.get_docstring(function), f"{exercise.name}: nothing says what is to be done"
 
 
-@pytest.mark.parametrize(("lesson", "exercise"), ALL, ids=lambda x: getattr(x, "name", ""))
-def test_every_file_runs_by_itself(lesson, exercise, tmp_path):
+@pytest.mark.parametrize("folder", folders(), ids=lambda folder: folder.name)
+def test_every_file_runs_by_itself(folder, tmp_path):
     """A student may run the file as it is, and try things at its end."""
-    path = tmp_path / "exercise.py"
-    path.write_text(workspace.stub(lesson, exercise))
-    done = subprocess.run([sys.executable, str(path)], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    paths = [str(path) for path, _ in workspace.write(read_chapter(folder), tmp_path)]
+    run = "import runpy, sys\nfor path in sys.argv[1:]: runpy.run_path(path, run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", run, *paths], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
