@@ -6,6 +6,9 @@ import numpy as np
 
 import minipd as paddle
 from minipd.framework.meta import Meta
+from minipd.framework.row import ROWS
+from minipd.ir.builder import Builder
+from minipd.ir.program import Program
 from minipd.ir.traced import trace
 from minipd.nn import functional as F
 from minipd.passes.drr import drr
@@ -116,6 +119,22 @@ def test_how_many_operands():
         return ops.concat(x, y, axis=0)
     check([{"x": "a", "y": "b"}], matches(lambda a, b: paddle.concat([a, b]), joined), "concat(x, y) in concat(a, b)")
     check([], matches(lambda a, b: paddle.concat([a, b, a]), joined), "concat(x, y) in concat(a, b, a)")
+
+
+def test_which_result():
+    """exp of the second result, the loss, is not exp of the first."""
+    def formula(x, label):
+        softmax, loss = ops.cross_entropy_with_softmax(x, label, axis=1, ignore_index=-100)
+        return ops.exp(loss)
+    for which in (1, 0):
+        program = Program()
+        build = Builder(program.global_block())
+        values = build.data("x", (2, 3), "float64"), build.data("label", (2, 1), "int64")
+        results = build.call(ROWS["cross_entropy_with_softmax"], values, {"axis": 1, "ignore_index": -100})
+        build.call(ROWS["exp"], (results[which],), {})
+        last = program.global_block().back()
+        check(which, lambda op=last: len(list(Source(formula, "test").matches(op))), "in how many ways exp(loss) of "
+              f"softmax, loss = cross_entropy_with_softmax(x, label) stands at exp({('softmax', 'loss')[which]})")
 
 
 def test_random_sums():

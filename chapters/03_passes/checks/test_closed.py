@@ -4,6 +4,9 @@ import numpy as np
 
 import minipd as paddle
 from minipd.executor import Executor, Scope
+from minipd.framework.row import ROWS
+from minipd.ir.builder import Builder
+from minipd.ir.program import Program
 from minipd.ir.traced import trace
 from minipd.ir.verify import verify
 from minipd.passes.drr import drr
@@ -57,6 +60,19 @@ class Joined:
 
     def result(x, y):
         return ops.concat(ops.square(ops.exp(x * 0.5)), y, axis=0)
+
+
+@drr()
+class ExpOfLoss:
+    """An operator with two results, of which the formula uses the second."""
+
+    def source(x, label):
+        softmax, loss = ops.cross_entropy_with_softmax(x, label, axis=1, ignore_index=-100)
+        return ops.exp(loss)
+
+    def result(x, label):
+        softmax, loss = ops.cross_entropy_with_softmax(x, label, axis=1, ignore_index=-100)
+        return ops.square(ops.exp(loss * 0.5))
 
 
 def rewrites(program, rule):
@@ -146,3 +162,16 @@ def test_bundles():
         e = x.exp()
         return paddle.concat([e, y]), e.tanh()
     fires(0, read, Joined, "e = exp(x), read by concat([e, y]) and by tanh(e)", 2)
+
+
+def test_a_result_that_the_formula_does_not_use():
+    for outputs, want in ((("y",), 1), (("y", "softmax"), 0)):
+        program = Program()
+        build = Builder(program.global_block())
+        values = build.data("x", (2, 3), "float64"), build.data("label", (2, 1), "int64")
+        softmax, loss = build.call(ROWS["cross_entropy_with_softmax"], values, {"axis": 1, "ignore_index": -100})
+        y, = build.call(ROWS["exp"], (loss,), {})
+        for name in outputs:
+            build.output(name, {"y": y, "softmax": softmax}[name])
+        check(want, lambda p=program: rewrites(p, ExpOfLoss), "how often the rule fires in softmax, loss = "
+              f"cross_entropy_with_softmax(x, label); y = exp(loss), for a program that returns {', '.join(outputs)}")

@@ -51,6 +51,19 @@ class ExpAndAdd:
         return ops.exp(x * 1.0), ops.tanh(x * 1.0) + y
 
 
+@drr()
+class ExpAndSquare:
+    """The first output is used by the match itself."""
+
+    def source(x, y):
+        e = ops.exp(x)
+        return e, ops.square(e) + y
+
+    def result(x, y):
+        e = ops.exp(x * 1.0)
+        return e, ops.exp(x * 2.0) + y
+
+
 def rewrites(program, rule):
     """How often the rule fires; the program must be well formed after it."""
     number = apply_patterns_greedily(program, [rule], max_rewrites=20)
@@ -97,6 +110,23 @@ def test_no_place():
         y = x.abs()
         return u, x.tanh() + y
     fires(0, f, ExpAndAdd, "p = exp(x); u = square(p); y = abs(x); q = tanh(x) + y")
+
+
+def test_only_the_match_uses_the_first_output():
+    def f(x):
+        p = x.exp()
+        s = p.square()
+        y = x.abs()
+        return s + y
+    fires(1, f, ExpAndSquare, "p = exp(x); s = square(p); y = abs(x); q = s + y, for the rule p, q")
+
+
+def test_nobody_uses_an_output():
+    def f(x):
+        p = x.exp()
+        x.tanh()
+        return p
+    fires(1, f, ExpAndTanh, "p = exp(x); q = tanh(x), where nobody uses q")
 
 
 def test_an_input_that_is_made_of_an_output():

@@ -3,11 +3,13 @@
 import minipd as paddle
 from minipd.framework.meta import Meta
 from minipd.framework.row import ROWS, Trait, op
+from minipd.ir.backward import append_backward
 from minipd.ir.builder import Builder
 from minipd.ir.program import Program
 from minipd.ir.traced import trace
 from minipd.passes import create_pass
 from minipd.static import InputSpec
+from minipd.static.nn import cond
 from tools.course.checking import check
 
 
@@ -19,6 +21,17 @@ class SendAndReceive:
         return Meta(x.shape, x.dtype)
 
     def kernel(comm, x):
+        return x
+
+
+@op("note_down", Trait.SIDE_EFFECT)
+class NoteDown:
+    """Writes x into a log."""
+
+    def infer_meta(x):
+        return Meta(x.shape, x.dtype)
+
+    def kernel(xp, x):
         return x
 
 
@@ -54,6 +67,20 @@ def test_random_numbers():
 def test_collectives():
     check(2, left(twice("send_and_receive"), "send_and_receive"),
           "how many collectives are left of two: the other ranks wait for both")
+
+
+def test_side_effects():
+    check(2, left(twice("note_down"), "note_down"), "how many notes are left of two notes of x in a log")
+
+
+def test_stacks():
+    """The gradient of a branch has a stack; the stacks of two branches look alike."""
+    def f(x):
+        return cond(x.sum() > 0.0, lambda: x.exp(), lambda: x) * cond(x.sum() > 1.0, lambda: x.exp(), lambda: x)
+    traced = trace(f, InputSpec([2], "float32", "x", stop_gradient=False))
+    append_backward(traced.program, traced.output_values, traced.input_values)
+    before = sum(op.name() == "cf.stack_create" for op in traced.program.walk())
+    check(before, left(traced.program, "stack_create"), f"how many stacks are left of {before}, one for each branch")
 
 
 def test_reads_of_state():

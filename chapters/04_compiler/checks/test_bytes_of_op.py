@@ -4,10 +4,12 @@ import numpy as np
 
 import minipd as paddle
 from minipd.cinn.compile import prepare
+from minipd.cinn.dialect import JIT_KERNEL
 from minipd.cinn.frontend import build_groups, bytes_moved
 from minipd.cinn.frontend.traffic import bytes_of_op
 from minipd.framework.row import ROWS
 from minipd.ir.builder import Builder
+from minipd.ir.operation import Operation
 from minipd.ir.program import Program
 from minipd.ir.traced import trace
 from minipd.nn import functional as F
@@ -57,6 +59,13 @@ def test_a_reduction():
     check(0, bytes_of("full_int_array", program), "the constant [1] that is the axis of a sum")
 
 
+def test_a_number():
+    """2.0 is a tensor of one element, which is written and read; only attributes cost nothing."""
+    program = traced(lambda x: x * 2.0, (2, 3))
+    check(52, bytes_of("multiply", program), "x * 2.0 of f32[2, 3]: 24 + 4 + 24 bytes")
+    check(4, bytes_of("full", program), "the constant 2.0 in x * 2.0")
+
+
 def test_views():
     check(0, bytes_of("reshape", traced(lambda x: x.reshape([3, 2]), (2, 3))), "x.reshape([3, 2]) of f32[2, 3]")
     check(0, bytes_of("transpose", traced(lambda x: x.transpose([1, 0]), (2, 3))), "x.transpose([1, 0]) of f32[2, 3]")
@@ -93,6 +102,16 @@ def test_groups():
     check(590848, lambda: bytes_moved(program), "a softmax of f32[64, 288], operator by operator (the lesson's table)")
     group, = build_groups(program)
     check(147456, lambda: bytes_of_op(group), "the same as a group: 2 * 64 * 288 * 4")
+
+
+def test_kernels():
+    """A call of a compiled kernel, written by hand: what crosses its border."""
+    program = Program()
+    build = Builder(program.global_block())
+    x, w = build.data("x", (4, 8), "float32"), build.data("w", (8,), "float32")
+    op = Operation(JIT_KERNEL, [x, w], {"kernel": "norm", "stop_gradient": [True]}, [x.type()])
+    program.global_block().append(op)
+    check(128 + 32 + 128, lambda: bytes_of_op(op), "a kernel that reads f32[4, 8] and f32[8], and writes f32[4, 8]")
 
 
 def test_random_chains():
