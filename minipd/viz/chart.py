@@ -58,7 +58,7 @@ class _Axes:
     def __init__(self, xs: Sequence[float], ys: Sequence[float]):
         self.x0, self.x1 = min(xs), max(max(xs), min(xs) + 1)
         low, high = min(ys), max(max(ys), min(ys) + 1e-3)
-        self.y_step = round_step(high - low, 6)
+        self.y_step = round_step(high - low, 8)
         self.y0, self.y1 = math.floor(low / self.y_step) * self.y_step, math.ceil(high / self.y_step) * self.y_step
 
     def x(self, x: float) -> float:
