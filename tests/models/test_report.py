@@ -190,6 +190,8 @@ def test_a_layer_is_what_lies_between_readers_of_parameters():
     ("step.rank0.forward.pir", "{", "expected a program in the exact style"),
     ("metrics.jsonl", '{"step": 1}\n', "expected a number for loss in each line of metrics.jsonl"),
     ("config.toml", "out = 3", "expected out to be a text"),
+    ("config.toml", '[dist]\nmesh = "two"', "expected the configuration of a run in .*, got .*mesh"),
+    ("config.toml", '[dist]\nschedule = "2F2B"', "expected the configuration of a run in .*, got .*schedule"),
 ])
 def test_files_that_are_broken_are_named_and_the_old_report_stays(tmp_path, name, text, problem):
     run = pipeline_run(tmp_path / "1")

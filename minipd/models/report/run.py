@@ -13,7 +13,7 @@ from minipd.dist.placements import Partial, Placement, Replicate, Shard, check_p
 from minipd.framework.dtype import to_np
 from minipd.framework.errors import InputError
 from minipd.framework.files import reason
-from minipd.models.config import RunConfig, load
+from minipd.models.config import RunConfig, load, resolve, validate
 from minipd.models.run_folder import CONFIG, METRICS, read_metrics
 
 __all__ = ["Parameter", "Run", "broken", "read_run"]
@@ -60,6 +60,7 @@ def read_run(path: Path) -> Run:
     """
     if not (path / CONFIG).is_file():
         raise InputError(f"a run folder, with its {CONFIG}", str(path), "name the folder of a run, such as runs/0001")
+    config = _config(path)
     sharding = [_parameter(path, entry) for entry in _json(path / SHARDING, list)]
     memory, entropy = _json(path / MEMORY, dict), _json(path / ENTROPY, dict)
     try:
@@ -73,8 +74,18 @@ def read_run(path: Path) -> Run:
         missing = [key for key in ("step", "loss", "seconds", "tokens") if not isinstance(row.get(key), int | float)]
         if missing:
             raise broken(f"a number for {missing[0]} in each line of {METRICS}", f"{json.dumps(row)[:80]} in {path}")
-    return Run(path.resolve().name, load(path / CONFIG), _text(path / CONFIG), metrics, sharding,
-               _json(path / TIMELINE, list), dict(sorted(held.items())), known, programs, _text(path / SAMPLE))
+    return Run(path.resolve().name, config, _text(path / CONFIG), metrics, sharding, _json(path / TIMELINE, list),
+               dict(sorted(held.items())), known, programs, _text(path / SAMPLE))
+
+
+def _config(path: Path) -> RunConfig:
+    """The configuration, its values checked one against the other as when the run began."""
+    config = load(path / CONFIG)
+    try:
+        validate(resolve(config))
+    except ValueError as error:             # an InputError, or a mesh that is none
+        raise broken(f"the configuration of a run in {path / CONFIG}", str(error)) from None
+    return config
 
 
 def broken(expected: str, got: str) -> InputError:

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement
-from minipd.dist.value import DistValue
 from minipd.framework.tensor import Tensor
 from minipd.viz.dist.cut import Cut
 from minipd.viz.dist.mesh import draw_ranks, place
@@ -32,7 +31,11 @@ def tensor(x: Any, name: str = "") -> Svg:
 
     Raises: TypeError for what is not distributed.
     """
-    held = x.payload if isinstance(x, Tensor) else getattr(x, "type", lambda: x)() if not isinstance(x, DistValue) else x
+    held = x
+    if isinstance(x, Tensor):
+        held = x.payload
+    elif callable(getattr(x, "type", None)):            # a value of a program says it in its type
+        held = x.type()
     if not hasattr(held, "placements"):
         raise TypeError(f"tensor: expected a distributed tensor, got {x!r}; make it one with shard_tensor")
     return sharding(held.shape, held.mesh, held.placements, held.dtype, name)
