@@ -60,6 +60,14 @@ def test_a_result_that_gets_none():
           "x = [1, 2, 3, 4] split in two, of which only the first part is used")
 
 
+def test_both_results_of_one_operation():
+    def f(x):
+        a, b = paddle.split(x, 2)
+        return (a * b).sum()
+    check([[3.0, 4.0, 1.0, 2.0]], gradients(f, [1.0, 2.0, 3.0, 4.0]),
+          "x = [1, 2, 3, 4] split in two, and the sum of the product of both parts")
+
+
 def test_a_rule_that_has_nothing_for_an_input():
     """A rule for all inputs at once may return None for some of them."""
     class Row:

@@ -81,6 +81,12 @@ def test_low_precision_is_rounded_once():
     check(1.0625, lambda: float(fold(values, "sum")[0]), "bfloat16 1 and sixteen times 2**-8")
 
 
+def test_wide_numbers_stay_wide():
+    """float32 has 24 bits, which would do for neither."""
+    check(1 + 2.0 ** -40, lambda: float(fold(arrays(1.0, 2.0 ** -40), "sum")), "float64 1 + 2**-40", rtol=0)
+    check(2 ** 53 + 1, lambda: int(fold(arrays(2 ** 53, 1, dtype="int64"), "sum")), "int64 2**53 + 1")
+
+
 def test_nan_is_not_swallowed():
     for op in ("max", "min"):
         check(True, lambda op=op: bool(np.isnan(fold(arrays([1.0], [np.nan], [2.0]), op)[0])),
