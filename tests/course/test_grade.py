@@ -175,15 +175,15 @@ def test_what_is_broken_is_told(graded, text, said):
 
 @pytest.mark.parametrize("loop", ["while True: pass", "import time; time.sleep(1000)"])
 def test_a_loop_is_stopped_and_its_line_named(graded, loop):
-    verdict, shown = graded(f"def axes_to_sum(shape, target):\n    {loop}", timeout=5)
-    assert "got       still running after 5 seconds" in shown
+    verdict, shown = graded(f"def axes_to_sum(shape, target):\n    {loop}", timeout=8)
+    assert "got       still running after 8 seconds" in shown
     assert "at        line 2, in axes_to_sum, when it was stopped" in shown
     assert "::test_a_row" in shown
 
 
 def test_endless_printing_is_stopped_and_cut(graded):
-    verdict, shown = graded("def axes_to_sum(shape, target):\n    while True: print('again', end=' ')", timeout=5)
-    assert "got       still running after 5 seconds" in shown
+    verdict, shown = graded("def axes_to_sum(shape, target):\n    while True: print('again', end=' ')", timeout=8)
+    assert "got       still running after 8 seconds" in shown
     assert "printed   again again" in shown
     assert len(shown) < 2000
 
