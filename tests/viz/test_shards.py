@@ -94,11 +94,11 @@ def test_the_pieces_cover_the_tensor(data):
     cut = Cut.of(shape, mesh, [data.draw(kinds) for _ in mesh.names], "float32")
     width, height = cut.extent()
     area = 0.0
-    for window in cut.pieces():
+    for window in cut.pieces:
         if 0 in window[0]:
             continue
         level, x, y, w, h = cut.box(window, width, height)
-        assert 0 <= level < len(cut.levels()) and x >= 0 and y >= 0
+        assert 0 <= level < len(cut.levels) and x >= 0 and y >= 0
         assert x + w <= width + 1e-6 and y + h <= height + 1e-6
         area += w * h * np.prod([window[0][d] / shape[d] for d in cut.planes])
     assert area == pytest.approx(width * height)

@@ -51,7 +51,7 @@ def _input_argument(parser: ArgumentParser) -> None:
 
 # ------------------------------------------------------------------------------------------------------ things
 def tape(given: Namespace) -> Picture:
-    """What the function records when it is called with zeros that want gradients."""
+    """What the function records when it is called with ones that want gradients."""
     found = load_value(given.what)
     if callable(found) and not isinstance(found, Tensor):
         found = _called(found, given)
@@ -70,7 +70,7 @@ def _called(function: Any, given: Namespace) -> Any:
     for i, (spec, text) in enumerate(zip(specs, given.input, strict=True)):
         if not all(isinstance(d, int) and d >= 0 for d in spec.shape):
             raise InputError("inputs whose sizes are numbers", text, "the tape records a call with values")
-        argument = Tensor(np.zeros(tuple(spec.shape), spec.dtype.np))
+        argument = Tensor(np.ones(tuple(spec.shape), spec.dtype.np))
         argument.stop_gradient = argument.payload.dtype.kind in "iub"
         argument.name = names[i] if i < len(names) else f"input_{i}"
         arguments.append(argument)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,7 @@ class Cut:
         """(local shape, offsets) of what a rank holds."""
         return local_window(self.sizes, self.mesh, self.placements, rank)
 
+    @cached_property
     def pieces(self) -> dict[tuple, list[int]]:
         """Window -> the ranks that hold it, in the order of the windows in the tensor."""
         found: dict[tuple, list[int]] = {}
@@ -103,14 +105,15 @@ class Cut:
         ratio = math.sqrt(max(self.sizes[self.down], 1) / max(self.sizes[self.across], 1))
         return (SIDE, max(SIDE * ratio, LEAST)) if ratio < 1 else (max(SIDE / ratio, LEAST), SIDE)
 
+    @cached_property
     def levels(self) -> list[tuple[int, ...]]:
         """The planes, by the offsets of the dimensions that are not drawn."""
-        return sorted({tuple(offsets[d] for d in self.planes) for _, offsets in self.pieces()})
+        return sorted({tuple(offsets[d] for d in self.planes) for _, offsets in self.pieces})
 
     def box(self, window: tuple, width: float, height: float) -> tuple[int, float, float, float, float]:
         """(plane, x, y, width, height) of a window, in a plane of that size."""
         local, offsets = window
-        level = self.levels().index(tuple(offsets[d] for d in self.planes))
+        level = self.levels.index(tuple(offsets[d] for d in self.planes))
 
         def span(d: int | None, side: float) -> tuple[float, float]:
             if d is None or not self.sizes[d]:
@@ -122,4 +125,8 @@ class Cut:
 
     def colour(self, window: tuple) -> str:
         """The colour of a piece."""
-        return PIECES[list(self.pieces()).index(window) % len(PIECES)]
+        return self._colours[window]
+
+    @cached_property
+    def _colours(self) -> dict[tuple, str]:
+        return {window: PIECES[i % len(PIECES)] for i, window in enumerate(self.pieces)}

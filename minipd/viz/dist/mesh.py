@@ -50,13 +50,23 @@ def mesh(mesh: ProcessMesh, title: str = "") -> Svg:
     for axis, name in enumerate(mesh.names):
         groups = list(dict.fromkeys(mesh.group(rank, axis) for rank in mesh.process_ids))
         more = f" and {len(groups) - GROUPS} more" if len(groups) > GROUPS else ""
-        said = "   ".join(" ".join(map(str, g)) for g in groups[:GROUPS]) + more
+        said = "   ".join(map(members, groups[:GROUPS])) + more
         if mesh.sizes[axis] > 1 and axis >= mesh.ndim - 2:
             sheet.line([(0, y - 4), (18, y - 4)], f"{INKS[axis % 3]} thick")
         sheet.text(26, y, f"{name} talks among   {said}" if mesh.sizes[axis] > 1 else f"{name}: nobody to talk to",
                    "dim", 11)
         y += 17
     return sheet.done()
+
+
+def members(group: tuple[int, ...]) -> str:
+    """The ranks of a group, those of a large one from the first to the last.
+
+    >>> members((0, 1, 2)), members(tuple(range(0, 128, 8)))
+    ('0 1 2', '0 8 16 ... 120')
+    """
+    names = list(map(str, group))
+    return " ".join(names if len(names) <= 8 else [*names[:3], "...", names[-1]])
 
 
 def place(mesh: ProcessMesh, rank: int) -> str:

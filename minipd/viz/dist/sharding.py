@@ -76,14 +76,14 @@ def thumbnail(cut: Cut) -> Svg:
 def _whole(sheet: Sheet, cut: Cut, scale: float = 1) -> None:
     """The whole tensor, cut."""
     width, height = (max(side * scale, LINE) for side in cut.extent())
-    levels = cut.levels()
+    levels = cut.levels
     for k, offsets in enumerate(levels):
         at = k * (width + 26)
         sheet.rect(at, 0, width, height, "region", radius=0)
         if cut.planes:
             words = ", ".join(f"dim {d} from {o}" for d, o in zip(cut.planes, offsets, strict=True))
             sheet.text(at + width / 2, height + 15, words, "mid dim", 10)
-    for window, ranks in cut.pieces().items():
+    for window, ranks in cut.pieces.items():
         if 0 in window[0]:
             continue
         level, x, y, w, h = cut.box(window, width, height)
@@ -104,7 +104,7 @@ def _sides(sheet: Sheet, cut: Cut) -> None:
     for d, down in ((cut.across, False), (cut.down, True)):
         if d is None:
             continue
-        chunks = sorted({(o[d], s[d]) for s, o in cut.pieces()})
+        chunks = sorted({(o[d], s[d]) for s, o in cut.pieces})
         axes = [n for n, p in zip(cut.mesh.names, cut.placements, strict=True) if p.is_shard(d)]
         lines = [f"dim {d}: {cut.shape[d]}"]
         if axes:
@@ -138,7 +138,7 @@ def draw_holders(sheet: Sheet, cut: Cut) -> None:
 def cell_of(cut: Cut) -> Cell:
     """The picture of a rank with its piece at its place."""
     width, height = (side * SMALL for side in cut.extent())
-    levels = len(cut.levels())
+    levels = len(cut.levels)
     across = levels * width + (levels - 1) * 6
     words = max((text_width(said, 10) for r in cut.mesh.process_ids for said in (cut.local(r), cut.part(r))), default=0)
     wide = max(across, words * 1.12, 46) + 16

@@ -71,7 +71,7 @@ def place(graph: Graph, size: Callable[[Node], tuple[float, float]], label: Call
 class _Nested:
     def __init__(self, graph: Graph, size: Callable, label: Callable, tag: Callable):
         self.graph, self.label, self.tag = graph, label, tag
-        self.levels = {id(c): _Inside(c) for c in (graph.root, *graph.root.all_clusters())}
+        self.levels: dict[object, _Inside] = {id(c): _Inside(c) for c in (graph.root, *graph.root.all_clusters())}
         self.paths: dict[str, tuple[Cluster, ...]] = {}
         self._enter(graph.root, (), size)
         for edge in graph.edges:
@@ -120,8 +120,8 @@ class _Nested:
         level.order = {thing: i for i, thing in enumerate(level.things)}
         wires = []
         for (source, target, *_), (edge, _, _) in level.wires.items():
-            leaves = self.levels[source].port(("out", edge.source)) if source in self.levels else None  # type: ignore
-            enters = self.levels[target].port(("in", edge.source)) if target in self.levels else None   # type: ignore
+            leaves = self.levels[source].port(("out", edge.source)) if source in self.levels else None
+            enters = self.levels[target].port(("in", edge.source)) if target in self.levels else None
             wires.append(Wire(level.order[source], level.order[target], leaves, enters, self.tag(edge)))
         level.done = flat(list(level.things.values()), wires, NEAR if len(level.things) > MANY else FAR)
         for around in self.levels.values():
@@ -139,7 +139,7 @@ class _Nested:
             if isinstance(thing, str):
                 out.nodes[thing] = (x + dx, y + dy, box.width, box.height)
             elif thing in self.levels:
-                inner = self.levels[thing]                                                  # type: ignore[index]
+                inner = self.levels[thing]
                 out.frames.append((inner.cluster, x + dx, y + dy, box.width, box.height))
                 self._collect(inner, x + dx + PAD, y + dy + inner.pad("top"), out)
         for i, (edge, first, last) in enumerate(level.wires.values()):
