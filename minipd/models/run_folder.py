@@ -3,7 +3,8 @@
     runs/0001/
       config.toml      the configuration, complete
       metrics.jsonl    one JSON object a line, appended as the run goes
-      ...              what else the run writes: a checkpoint, a loss curve, a sample
+      report.html      the run on one page, drawn from the other files at the end
+      ...              what else the run writes: a checkpoint, a loss curve, a sample, records, programs
 """
 
 import json
