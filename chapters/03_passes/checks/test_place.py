@@ -129,6 +129,13 @@ def test_nobody_uses_an_output():
     fires(1, f, ExpAndTanh, "p = exp(x); q = tanh(x), where nobody uses q")
 
 
+def test_nobody_uses_any_output():
+    def f(x):
+        x * F.sigmoid(x)
+        return x
+    fires(1, f, Silu, "y = x * sigmoid(x), where nobody uses y")
+
+
 def test_an_input_that_is_made_of_an_output():
     def f(x):
         p = x.exp()
@@ -165,6 +172,15 @@ def test_a_match_in_a_branch():
         y = x.abs()
         return cond(x.sum() > 0.0, lambda: (x.exp(), x.tanh() + y), lambda: (x, y))
     fires(1, f, ExpAndAdd, "cond(..., (exp(x), tanh(x) + y), ...) with y from outside")
+
+
+def test_an_input_from_far_down_an_outer_block():
+    def f(x):
+        y = x
+        for _ in range(20):
+            y = y.abs()
+        return cond(x.sum() > 0.0, lambda: (x.exp(), x.tanh() + y), lambda: (x, y))
+    fires(1, f, ExpAndAdd, "cond(..., (exp(x), tanh(x) + y), ...) with y from outside, the twentieth operation there")
 
 
 def test_a_block_argument():
