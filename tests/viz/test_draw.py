@@ -1,6 +1,9 @@
 """`minipd draw`: every thing from the shell, as a picture and as text, and what is said where it cannot be."""
 
 import json
+import os
+import subprocess
+import sys
 from xml.etree import ElementTree
 
 import numpy as np
@@ -125,3 +128,14 @@ def test_help_lists_everything(capsys):
     text = capsys.readouterr().out
     assert all(f"\n    {name} " in text for name in
                ("tape", "program", "use-def", "groups", "loops", "mesh", "tensor", "reshard", "schedule"))
+
+
+def test_a_closed_floor_closes_its_pictures():
+    done = subprocess.run([sys.executable, "-m", "minipd", "draw", "mesh", "dp=2"], capture_output=True, text=True,
+                          env={**os.environ, "MINIPD_FLOOR": "4"}, timeout=120)
+    assert done.returncode == 2 and "floor 5 is closed in chapter 4: minipd.dist" in done.stderr
+    code = ("import minipd as p; from minipd import viz; x = p.ones([2]); x.stop_gradient = False; "
+            "print(viz.tape(x * 2.0))")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                          env={**os.environ, "MINIPD_FLOOR": "1"}, timeout=120)
+    assert done.stdout.startswith("<Svg 'tape of f32[2]'"), done.stderr
