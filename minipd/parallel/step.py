@@ -88,7 +88,13 @@ class Step:
         return training_state(self.parameters(), self.optimizer)
 
     def parts(self, ids: np.ndarray, labels: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The micro-batches: consecutive sequences of the global batch."""
+        """The micro-batches: consecutive sequences of the global batch.
+
+        Raises: ValueError if they would not be equal.
+        """
+        if len(ids) % self.n_micro:
+            raise ValueError(f"expected a batch that {self.n_micro} micro-batches can share, got {len(ids)} sequences; "
+                             "change the batch or n_micro")
         return zip(np.split(ids, self.n_micro), np.split(labels, self.n_micro), strict=True)
 
     def count(self, labels: np.ndarray) -> np.ndarray:
