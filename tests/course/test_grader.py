@@ -1,6 +1,7 @@
 """The grader is proven: in every exercise the library passes, the untouched stub fails with a pointer to the lesson,
 and every planted wrong solution fails."""
 
+import re
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -32,6 +33,7 @@ def test_an_exercise_accepts_what_is_right_and_refuses_the_rest(folder, name, tm
         assert path.read_text().startswith("# "), f"{path}: the first line is to say what is wrong"
         assert verdict.state == "failed", f"{path} is wrong, and passes as {text}"
         assert verdict.fields["check"], f"{path} fails before it is checked:\n{text}"
+        assert not re.search(r"\b(Name|Import|ModuleNotFound)Error: ", text), f"{path} is broken, not wrong:\n{text}"
         assert exercise.lesson in text
 
 
