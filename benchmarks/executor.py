@@ -20,16 +20,15 @@ if __name__ == "__main__" and (variables := missing(rank_environment(os.cpu_coun
     os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **variables})
 
 import numpy as np
-from train import make_step
+from train_cases import batch_of, config_of
 
-from minipd.dist.mesh import parse_mesh
 from minipd.executor import Executor, Memory
 from minipd.executor.calls import kernels_for
 from minipd.framework.meta import Meta
 from minipd.ir.program import Program
 from minipd.ir.schema import op_attrs, result_values, tensor_operands
 from minipd.ir.traced import trace
-from minipd.models.config import RunConfig, resolve, with_values
+from minipd.models.build import build
 from minipd.ops.elementary import tanh
 
 ROUNDS, LENGTH = 9, 2000
@@ -71,12 +70,11 @@ class Plain:
 
 def training_step():
     """Seconds of a step under both, and the arena."""
-    config = resolve(with_values(RunConfig(), {"dist.mesh": "dp=1,tp=1"}, "--mesh"))
-    step = make_step(config, parse_mesh("dp=1,tp=1"), static=True)
+    config = config_of("default", way="static")
+    step = build(config).step
     ours = step.train.executor
     runners = {"plain": Plain(ours.program).run, "executor": ours.run}
-    r = np.random.default_rng(0)
-    ids, labels = (r.integers(0, config.model.vocab_size, (config.train.batch, config.data.seq_len)) for _ in range(2))
+    ids, labels = batch_of(config)
     seconds = {name: [] for name in runners}
     for n in range(ROUNDS + 2):
         for name, run in runners.items():

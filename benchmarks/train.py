@@ -1,7 +1,8 @@
-"""Tokens per second of the default model, eager, static and compiled, interleaved in one run.
+"""Tokens per second of a training step: eager, static, compiled; and torch.
 
-    python benchmarks/train.py                          on one rank, in this process
-    minipd launch -n 4 benchmarks/train.py --mesh dp=2,tp=2
+    python benchmarks/train.py                                  the default model, each way in a process of its own
+    python benchmarks/train.py --model A --torch PYTHON         model A, and torch, eager and with torch.compile
+    minipd launch -n 4 benchmarks/train.py --mesh dp=2,tp=2     on 4 ranks, which run all ways in turn
 
 Rounds alternate (eager, static, compiled, eager, ...); medians are printed, and their ratios.  Figures: README.md.
 """
@@ -11,75 +12,68 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-import sys
 import time
+from pathlib import Path
 
-from minipd.framework.environment import missing, rank_environment
+from harness import KEEP_MEMORY, Contender, compare
+from train_cases import MODELS, WAYS, batch_of, config_of
 
-if __name__ == "__main__" and (variables := missing(rank_environment(os.cpu_count() or 1))):
-    # one thread and a tuned malloc, as each rank of a launch has; importing minipd has loaded numpy: start anew
-    os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **variables})
-
-import numpy as np
-
-from minipd.dist.mesh import ProcessMesh, parse_mesh
-from minipd.framework.context import RankContext
-from minipd.framework.rank import enter
-from minipd.models.config import RunConfig, resolve, with_values
-from minipd.models.llama import LlamaForCausalLM
-from minipd.models.placements import batch_placements, parameter_placements
-from minipd.nn.clip import ClipGradByGlobalNorm
-from minipd.optimizer import AdamW
-from minipd.parallel.static_step import StaticStep
-from minipd.parallel.step import EagerStep, Step, shard_model
-
-WAYS = ("eager", "static", "compiled")
+from minipd.framework.environment import available_cores, rank_environment
 
 
-def make_step(config: RunConfig, mesh: ProcessMesh, way: str) -> Step:
-    """A fresh model and its step."""
-    model = LlamaForCausalLM(config.model)
-    shard_model(model, mesh, parameter_placements)
-    optimizer = AdamW(config.train.lr, parameters=model.parameters(), grad_clip=ClipGradByGlobalNorm(1.0))
-    placements = batch_placements(mesh)
-    if way == "eager":
-        return EagerStep(model, optimizer, mesh, placements)
-    return StaticStep(model, optimizer, mesh, placements, (config.train.batch, config.data.seq_len),
-                      cinn=way == "compiled")
+def apart(model: str, torch: str | None, threads: int, rounds: int) -> dict[str, float]:
+    """Way -> seconds of a step, each in a process of its own."""
+    file = Path(__file__).with_name("train_cases.py")
+    own = rank_environment(1, threads)
+    contenders = [Contender(way, file, f"{model} {way}", threads=threads, environment=own) for way in WAYS]
+    for way in ("torch", "torch.compile") if torch else ():
+        contenders.append(Contender(way, file, f"{model} {way}", str(torch), threads=threads, environment=KEEP_MEMORY))
+    return compare(contenders, rounds, seconds=0)["step"]
+
+
+def together(model: str, mesh: str, rounds: int) -> dict[str, float] | None:
+    """The same on the ranks of a launch; on rank 0, None on the others."""
+    from minipd.dist.comm.mpi import connect
+    from minipd.framework.context import RankContext
+    from minipd.framework.rank import enter
+    from minipd.models.build import build
+    comm = connect()
+    enter(RankContext(comm.rank, comm.size, comm))
+    steps = {way: build(config_of(model, mesh, way)).step for way in WAYS}
+    batch = batch_of(config_of(model, mesh))
+    seconds: dict[str, list[float]] = {way: [] for way in steps}
+    for n in range(rounds + 1):
+        for way, step in steps.items():
+            began = time.perf_counter()
+            step(*batch)
+            comm.barrier()
+            if n:                                       # the first step warms up
+                seconds[way].append(time.perf_counter() - began)
+    return {way: statistics.median(times) for way, times in seconds.items()} if comm.rank == 0 else None
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description="tokens per second, eager, static and compiled")
-    options.add_argument("--mesh", default="dp=1,tp=1")
+    options = argparse.ArgumentParser(description="tokens per second of a training step")
+    options.add_argument("--model", choices=list(MODELS), default="default")
+    options.add_argument("--mesh", default="dp=1,tp=1", help="of the ranks of a launch")
+    options.add_argument("--torch", metavar="PYTHON", help="an interpreter that has torch, for models with all values")
+    options.add_argument("--threads", type=int, default=available_cores())
     options.add_argument("--rounds", type=int, default=9)
     given = options.parse_args()
-    config = resolve(with_values(RunConfig(), {"dist.mesh": given.mesh}, "--mesh"))
-    comm = None
+    if given.torch and not MODELS[given.model]:
+        options.error("--torch needs a model whose values are written in train_cases.py, such as --model A")
     if "MINIPD_RANKS" in os.environ:
-        from minipd.dist.comm.mpi import connect
-        comm = connect()
-    enter(RankContext() if comm is None else RankContext(comm.rank, comm.size, comm))
-    mesh = parse_mesh(given.mesh)
-    steps = {way: make_step(config, mesh, way) for way in WAYS}
-    r = np.random.default_rng(0)
-    shape = config.train.batch, config.data.seq_len
-    ids, labels = r.integers(0, config.model.vocab_size, shape), r.integers(0, config.model.vocab_size, shape)
-    seconds: dict[str, list[float]] = {name: [] for name in steps}
-    for step in steps.values():
-        step(ids, labels)                               # warm-up
-    for _ in range(given.rounds):
-        for name, step in steps.items():
-            began = time.perf_counter()
-            step(ids, labels)
-            if comm is not None:
-                comm.barrier()
-            seconds[name].append(time.perf_counter() - began)
-    if comm is None or comm.rank == 0:
-        speed = {name: ids.size / statistics.median(times) for name, times in seconds.items()}
-        print(f"mesh {given.mesh}, {ids.size} tokens a step, median of {given.rounds} rounds")
-        for name, tokens in speed.items():
-            print(f"{name:8}{tokens:10,.0f} tokens/s")
-        print(", ".join(f"{way} / eager {speed[way] / speed['eager']:.2f}" for way in WAYS[1:]))
+        seconds = together(given.model, given.mesh, given.rounds)
+    else:
+        seconds = apart(given.model, given.torch, given.threads, given.rounds)
+    if seconds is None:
+        return
+    config = config_of(given.model, given.mesh)
+    tokens = config.train.batch * config.data.seq_len
+    print(f"model {given.model}, mesh {given.mesh}, {tokens} tokens a step, median of {given.rounds} rounds")
+    for way, time_of_step in seconds.items():
+        print(f"{way:14}{tokens / time_of_step:10,.0f} tokens/s{time_of_step * 1e3:10.1f} ms"
+              f"{time_of_step / seconds['compiled']:8.2f} times compiled")
 
 
 if __name__ == "__main__":
