@@ -124,7 +124,9 @@ BROKEN = {
     "a name of the library": ("def expand_as(x, y): return x\ndef axes_to_sum(a, b): return expand_as(a, b)", """
           expected  names of your own besides axes_to_sum
           got       expand_as, which minipd.ops.broadcast has already
-          do        give yours another name"""),
+          do        give yours another name
+        ...
+          at        line 1"""),
     "import of everything": ("from numpy import *\n" + RIGHT, "expected  an import of names one by one"),
     "another signature": ("def axes_to_sum(shape): return ()", """
           got       TypeError: axes_to_sum() takes 1 positional argument but 2 were given"""),

@@ -88,14 +88,14 @@ def _load(target: Target, student: Path) -> Result | None:
         importlib.import_module(target.module)
         return None
     except CourseError as error:
-        return failure(expected=error.expected, got=error.got, on="", why=error.do, at=error.where)
+        return failure(expected=error.expected, got=error.got, on="", why=error.do, at=error.where.partition(", ")[2])
     except SyntaxError as error:
         at = f"line {error.lineno}: {(error.text or '').strip()}" if error.lineno else ""
         return failure(expected="a file that Python can read", got=f"{type(error).__name__}: {error.msg}", on="", at=at,
                        why="save it as UTF-8" if "encoding" in error.msg else "")
     except BaseException as error:          # SystemExit too: the other exercises are still to be graded
         result = explain(error, student, LOADING)
-        if result.get("at"):
+        if "partially initialized" in result.get("got", ""):
             result["why"] = "minipd is only half loaded when this line runs; inside of the function it runs later"
         return result
 
