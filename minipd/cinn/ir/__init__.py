@@ -1,1 +1,1 @@
-"""The loop IR: `ast` (its grammar), `printer`, `interpreter` (its meaning), `simplify`."""
+"""The loop IR: `ast` (its grammar), `operators`, `printer`, `interpreter` (its meaning), `simplify`."""

@@ -40,6 +40,8 @@ from typing import Any, Literal, NoReturn
 import ml_dtypes
 import numpy as np
 
+from minipd.cinn.ir.operators import BINARY, COMPARISONS, UNARY
+
 __all__ = [
     "Accumulate", "Alloc", "BINARY", "Binary", "BOOL", "COMPARISONS", "Cast", "Const", "Dim", "Expr", "For",
     "Function", "INT64", "Init", "Let", "Load", "Param", "Select", "Seq", "Stmt", "Store", "UNARY", "Unary", "Var",
@@ -49,13 +51,6 @@ __all__ = [
 BOOL, INT64 = np.dtype(bool), np.dtype(np.int64)
 #: dtypes that arrays have, but arithmetic has not
 STORAGE_ONLY = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
-
-UNARY = ("neg", "abs", "exp", "log", "sqrt", "rsqrt", "tanh", "sin", "cos", "floor", "not", "isfinite")
-COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
-BINARY = ("add", "sub", "mul", "div", "pow", "max", "min", "mod", "floordiv", "and", "or", *COMPARISONS)
-
-#: unary operators of floats only
-FLOAT_UNARY = ("exp", "log", "sqrt", "rsqrt", "tanh", "sin", "cos", "floor", "isfinite")
 
 
 def _refuse(what: str) -> NoReturn:
@@ -127,7 +122,7 @@ class Unary:
             _refuse(f"no unary operator {op!r}; there are {', '.join(UNARY)}")
         if x in STORAGE_ONLY:
             _refuse(f"{op} of {x}: cast it to float32 first")
-        if op in FLOAT_UNARY and not _is_float(x):
+        if UNARY[op].floats and not _is_float(x):
             _refuse(f"{op}: expected a float, got {x}")
         if (op == "not") != (x == BOOL):
             _refuse(f"{op} of {x}")
@@ -157,8 +152,8 @@ class Binary:
             _refuse(f"{op}: expected bools, got {x}")
         if op not in ("and", "or", "eq", "ne") and x == BOOL:
             _refuse(f"{op} of bools")
-        if op == "div" and not _is_float(x):
-            _refuse(f"div: expected floats, got {x}; ints have floordiv")
+        if BINARY[op].floats and not _is_float(x):
+            _refuse(f"{op}: expected floats, got {x}; ints have floordiv")
         result = BOOL if op in COMPARISONS else x
         if self.dtype != result:
             _refuse(f"{op} of {x} gives {result}, not {self.dtype}")

@@ -33,18 +33,10 @@ from minipd.cinn.ir.ast import (
     Var,
     viewed,
 )
+from minipd.cinn.ir.operators import BINARY, UNARY
 from minipd.cinn.ir.printer import text
 
 __all__ = ["LoopError", "interpret"]
-
-UNARY_FUNCTIONS: dict[str, Any] = {
-    "neg": np.negative, "abs": np.absolute, "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "tanh": np.tanh,
-    "sin": np.sin, "cos": np.cos, "floor": np.floor, "not": np.logical_not, "isfinite": np.isfinite,
-    "rsqrt": lambda x: x.dtype.type(1) / np.sqrt(x)}
-BINARY_FUNCTIONS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide, "pow": np.power,
-                    "max": np.maximum, "min": np.minimum, "mod": np.mod, "floordiv": np.floor_divide,
-                    "and": np.logical_and, "or": np.logical_or, "lt": np.less, "le": np.less_equal, "gt": np.greater,
-                    "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal}
 
 
 class LoopError(Exception):
@@ -115,11 +107,11 @@ class _Run:
                 self._check(param in self.buffers and axis < self.buffers[param].ndim, e, "no such axis")
                 return np.int64(self.buffers[param].shape[axis])
             case Unary(op=op, x=x):
-                return UNARY_FUNCTIONS[op](self.expression(x))
+                return UNARY[op].function(self.expression(x))
             case Binary(op=op, x=x, y=y):
                 a, b = self.expression(x), self.expression(y)
                 self._check(op not in ("mod", "floordiv") or e.dtype.kind == "f" or b != 0, e, "division by 0")
-                return BINARY_FUNCTIONS[op](a, b)
+                return BINARY[op].function(a, b)
             case Select(cond=cond, x=x, y=y):
                 c, a, b = self.expression(cond), self.expression(x), self.expression(y)
                 return a if c else b
@@ -164,7 +156,7 @@ class _Run:
                 self._check(name in self.accumulators, s, f"{name} is no accumulator here")
                 new = self.expression(value)
                 self._check(new.dtype == self.scalars[name].dtype, s, f"{name} is {self.scalars[name].dtype}")
-                self.scalars[name] = BINARY_FUNCTIONS[op](self.scalars[name], new)
+                self.scalars[name] = BINARY[op].function(self.scalars[name], new)
             case Alloc(buffer=buffer, shape=shape, dtype=dtype):
                 self._check(buffer not in self.buffers, s, f"{buffer} hides another {buffer}")
                 sizes = tuple(int(self.expression(n)) for n in shape)

@@ -38,18 +38,10 @@ from minipd.cinn.ir.ast import (
     Unary,
     Var,
 )
+from minipd.cinn.ir.operators import ATOM, BINARY, COMPARISON, NEGATION, UNARY
 from minipd.framework import dtype as dtypes
 
 __all__ = ["text"]
-
-INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "floordiv": "//", "pow": "**", "lt": "<",
-         "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "and": "and", "or": "or"}
-#: how strongly an infix operator binds
-STRENGTH = {"or": 1, "and": 2, "lt": 4, "le": 4, "gt": 4, "ge": 4, "eq": 4, "ne": 4, "add": 5, "sub": 5, "mul": 6,
-            "div": 6, "mod": 6, "floordiv": 6, "pow": 8}
-NEGATION = 7
-ATOM = 9
-
 
 def dtype_text(dtype: np.dtype) -> str:
     return dtypes.of(dtype).short
@@ -123,17 +115,14 @@ def _parts(e: Expr) -> tuple[str, int]:
             return f"{buffer}{_index(index)}", ATOM
         case Dim(param=param, axis=axis):
             return f"{param}.shape[{axis}]", ATOM
-        case Unary(op="neg", x=x):
-            return f"-{_expr(x, NEGATION)}", NEGATION
-        case Unary(op="not", x=x):
-            return f"not {_expr(x, 3)}", 3
         case Unary(op=op, x=x):
-            return f"{op}({_expr(x)})", ATOM
-        case Binary(op=op, x=x, y=y) if op in INFIX:
-            strength = STRENGTH[op]
+            _, sign, strength, _ = UNARY[op]
+            return (f"{sign}{_expr(x, strength)}" if sign else f"{op}({_expr(x)})"), strength
+        case Binary(op=op, x=x, y=y) if BINARY[op].sign:
+            _, sign, strength, _ = BINARY[op]
             # comparisons do not chain here, ** groups from the right: both sides of those need the parentheses
-            left = strength + 1 if strength in (4, 8) else strength
-            return f"{_expr(x, left)} {INFIX[op]} {_expr(y, strength + 1)}", strength
+            left = strength + 1 if strength == COMPARISON or op == "pow" else strength
+            return f"{_expr(x, left)} {sign} {_expr(y, strength + 1)}", strength
         case Binary(op=op, x=x, y=y):
             return f"{op}({_expr(x)}, {_expr(y)})", ATOM
         case Select(cond=cond, x=x, y=y):

@@ -33,6 +33,7 @@ from minipd.cinn.ir.ast import (
     Var,
 )
 from minipd.cinn.ir.build import const
+from minipd.cinn.ir.operators import BINARY
 from minipd.cinn.ir.walk import expressions, loads, map_children, map_expressions, names, statements, substitute
 
 __all__ = ["simplify", "simplify_expression"]
@@ -108,11 +109,10 @@ def _binary(e: Binary) -> Expr:
 
 def _folded(e: Binary, x: Const, y: Const) -> Expr:
     """Both sides are known."""
-    from minipd.cinn.ir.interpreter import BINARY_FUNCTIONS
     if e.op in ("mod", "floordiv") and y.value == 0 and y.dtype.kind in "iu":
         return e
     with np.errstate(all="ignore"):
-        result = BINARY_FUNCTIONS[e.op](*(np.asarray(c.value).astype(c.dtype)[()] for c in (x, y)))
+        result = BINARY[e.op].function(*(np.asarray(c.value).astype(c.dtype)[()] for c in (x, y)))
     return const(result, e.dtype)
 
 
