@@ -110,18 +110,19 @@ def test_c2_a_tensor_divided_by_its_sum(size):
     assert len(kernels(program)) == 1
 
 
-@pytest.mark.parametrize("shape", [(8, 4), (1, 1), (3, 2 ** 15 + 7)])
-def test_c4_small_and_large_reductions(shape):
-    """To sqrt(n) roundings of float32, relative to the sum of absolute values."""
-    x = R.normal(size=shape).astype(np.float32)
-    program, feed = traced(lambda x: ((x * 1.0).sum(-1), (x * 1.0).sum()), x)
+@pytest.mark.parametrize("equal", [False, True])
+@pytest.mark.parametrize("shape", [(8, 4), (1, 1), (3, 2 ** 20 + 7), (70_001, 3)])
+def test_c4_small_and_large_reductions(shape, equal):
+    """To 2^-23 sqrt(n), relative to the sum of absolute values; equal numbers err in one direction."""
+    x = np.full(shape, 0.1, np.float32) if equal else R.normal(size=shape).astype(np.float32)
+    program, feed = traced(lambda x: ((x * 1.0).sum(-1), (x * 1.0).sum(), (x * 1.0).max(-1)), x)
     build_cinn_pass(program)
-    got = Executor(program).run(feed)
-    n = shape[1]
-    np.testing.assert_allclose(got["output_0"], x.astype(np.float64).sum(-1), rtol=0,
-                               atol=6e-8 * n ** 0.5 * np.abs(x).sum(-1).max())
-    np.testing.assert_allclose(got["output_1"], x.astype(np.float64).sum(), rtol=0,
-                               atol=6e-8 * x.size ** 0.5 * np.abs(x).sum())
+    assert kernels(program) and not [op for op in program.walk() if op.row is not None]
+    rows, whole, most = Executor(program).run(feed).values()
+    wide, size = x.astype(np.float64), np.abs(x.astype(np.float64))
+    assert (np.abs(rows - wide.sum(-1)) <= 2 ** -23 * shape[1] ** 0.5 * size.sum(-1)).all()
+    assert abs(whole - wide.sum()) <= 2 ** -23 * x.size ** 0.5 * size.sum()
+    np.testing.assert_array_equal(most, x.max(-1))
 
 
 def test_c1_what_is_reshaped_between_stays_right():
