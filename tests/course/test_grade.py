@@ -81,6 +81,8 @@ def test_a_method_and_its_helper_take_the_place_of_the_librarys(graded):
             return g * y
         class Multiply:
             '''Mine.'''
+            def sum(g):
+                "A name that is taken outside of the class, and free inside."
             def vjp_x(g, y, x):        # another save list is another way
                 return reduce_to(times(g, y), x)
         """, "rule")
@@ -127,6 +129,9 @@ BROKEN = {
           do        give yours another name
         ...
           at        line 1"""),
+    "a name of Python": ("def sum(x): return 0\ndef axes_to_sum(a, b): return sum(a)", """
+          got       sum, which Python has already
+          do        give yours another name"""),
     "import of everything": ("from numpy import *\n" + RIGHT, "expected  an import of names one by one"),
     "another signature": ("def axes_to_sum(shape): return ()", """
           got       TypeError: axes_to_sum() takes 1 positional argument but 2 were given"""),
@@ -135,6 +140,8 @@ BROKEN = {
         ...
           at        line 2: return shape[7]
           check     ...test_unbroadcast.py::test_a_row"""),
+    "an endless message": ("def axes_to_sum(shape, target):\n    raise ValueError('a' * 10 ** 6)",
+                           "a ... (1000012 characters)"),
     "recursion": ("def axes_to_sum(shape, target):\n    return axes_to_sum(shape, target)", """
           got       RecursionError: maximum recursion depth exceeded"""),
     "an exit": ("import sys\ndef axes_to_sum(shape, target):\n    sys.exit(0)", "got       SystemExit: 0"),

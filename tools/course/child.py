@@ -26,8 +26,10 @@ from tools.course.errors import CourseError
 from tools.course.overlay import Overlay
 from tools.course.source import ROOT, Target
 
-#: More memory than this at once is a mistake (a list that grows for ever), and would slow down the whole machine.
+#: More memory than this is a mistake (a list that grows for ever); more than half of the machine's slows it all down.
 MEMORY = 8 << 30
+#: How much of a text is shown.
+SHOWN = 4000
 
 #: What a function says that has yet to be written (`workspace.py` puts it there).  An error of a simulated rank has it
 #: in its text.
@@ -75,8 +77,9 @@ def main(target: str, student: Path, check: Path, folder: Path) -> None:
 def _limit_memory() -> None:
     try:
         import resource
-        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-    except (ImportError, ValueError, OSError):
+        bound = min(MEMORY, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)
+        resource.setrlimit(resource.RLIMIT_DATA, (bound, bound))
+    except (ImportError, AttributeError, ValueError, OSError):
         pass            # no such limit on this system
 
 
@@ -143,8 +146,11 @@ def failure(expected: str, got: str, on: str, check: str = "", at: str = "", why
 
     on: the input.  where: the place in the value.  check: the test.  at: the student's own line.
     """
-    return {"state": "failed", "expected": expected, "got": got, "on": on, "check": check, "at": at, "why": why,
-            "where": where}
+    def cut(text: str) -> str:
+        return text if len(text) <= SHOWN else f"{text[:SHOWN]} ... ({len(text)} characters)"
+
+    return {"state": "failed", "expected": cut(expected), "got": cut(got), "on": cut(on), "check": check, "at": cut(at),
+            "why": why, "where": where}
 
 
 def explain(error: BaseException, student: Path, check: str) -> Result:

@@ -7,6 +7,7 @@ minipd is only half loaded.  A name of the library stays the library's.
 from __future__ import annotations
 
 import ast
+import builtins
 import difflib
 import dis
 from collections.abc import Sequence
@@ -18,6 +19,9 @@ from tools.course.errors import CourseError
 from tools.course.source import Found, Function, Target
 
 Statements = Sequence[ast.stmt]
+
+#: What the module's other functions may use as well.
+BUILTINS = {name: f"builtins.{name}" for name in dir(builtins)}
 
 #: The instructions that name something of the module.
 GLOBALS = {"LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS", "STORE_GLOBAL"}
@@ -50,7 +54,7 @@ class Student:
         at = self._place(self.body, name, what)
         needed = self._needed(self.body[at])
         mine = [node for node in self.body if node is self.body[at] or bound(node).keys() & needed or _imports(node)]
-        kept = self._without_clashes(mine, found.module.body, name, needed)
+        kept = self._without_clashes(mine, bound_in(found.module.body, self.target.module, BUILTINS), name, needed)
         at = kept.index(self.body[at])
         here = kept[at]
         if found.cls is None:
@@ -60,8 +64,8 @@ class Student:
             raise CourseError(f"{self.path.name}, line {here.lineno}", what, f"a {name} that is no class")
         self._register(here.body[self._place(here.body, method, what)], found)
         inside = [node for node in here.body if not isinstance(node, ast.Expr)]      # without its docstring
-        names = {name for node in inside for name in bound(node)}
-        return kept[:at], self._without_clashes(inside, found.cls.body, method, names), kept[at + 1:]
+        members = bound_in(found.cls.body, self.target.module, {})
+        return kept[:at], self._without_clashes(inside, members, method, set(members)), kept[at + 1:]
 
     def _place(self, body: Statements, name: str, what: str) -> int:
         """The last statement that binds the name: that is the one that counts in Python."""
@@ -96,9 +100,9 @@ class Student:
             new = {name for node in self.body if bound(node).keys() & new for name in _names(node)} - needed
         return needed
 
-    def _without_clashes(self, mine: Statements, library: Statements, target: str, needed: set[str]) -> list[ast.stmt]:
-        """`mine` without the imports that the library has as well."""
-        names = {name: origin for node in library for name, origin in bound(node, self.target.module).items()}
+    def _without_clashes(self, mine: Statements, names: dict[str, str], target: str,
+                         needed: set[str]) -> list[ast.stmt]:
+        """`mine` without the imports that the library has as well.  names: the library's, and where each comes from."""
         kept = []
         for node in mine:
             where = f"{self.path.name}, line {node.lineno}"
@@ -111,12 +115,18 @@ class Student:
                               or _as(alias) in needed and origins[_as(alias)] != names[_as(alias)]]
                 if not node.names:
                     continue
-            for name in bound(node):
-                if name in names and name != target:
+            for name, origin in bound(node).items():
+                if name != target and names.get(name, origin) != origin:
+                    owner = "Python" if names[name] == BUILTINS.get(name) else self.target.module
                     raise CourseError(where, f"names of your own besides {target}",
-                                      f"{name}, which {self.target.module} has already", "give yours another name")
+                                      f"{name}, which {owner} has already", "give yours another name")
             kept.append(node)
         return kept
+
+
+def bound_in(body: Statements, module: str, before: dict[str, str]) -> dict[str, str]:
+    """`before`, and the names that the statements bind."""
+    return before | {name: origin for node in body for name, origin in bound(node, module).items()}
 
 
 def bound(node: ast.AST, module: str = "") -> dict[str, str]:
