@@ -74,9 +74,10 @@ def first_gradients(step: Pipeline) -> dict[str, np.ndarray]:
 
     def noted() -> None:
         if not found:
-            pairs = [(p, ROWS["match"](Tensor(stage.gradients[n]), p)) for n, p in stage.parameters.items()]
+            trained = {n: stage.parameters[n] for n in stage.gradients}
+            pairs = [(p, ROWS["match"](Tensor(stage.gradients[n]), p)) for n, p in trained.items()]
             pairs = pairs if together is None else together(pairs)
-            found.update({n: g.numpy() for n, (_, g) in zip(stage.parameters, pairs, strict=True)})
+            found.update({n: g.numpy() for n, (_, g) in zip(trained, pairs, strict=True)})
         update()
     stage.step = noted      # type: ignore[method-assign]
     return found

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from minipd.models.config import ModelConfig
+from minipd.models.placements import stage_of
 from tests.dist.ranks import on_mesh
-from tests.models.llamas import oracle_config
+from tests.models.llamas import filled, oracle_config
 from tests.oracles import llama_numpy as oracle
 from tests.parity.pipeline_runs import FIVE, Batches, Run, batches, pipeline_run
-from tests.parity.runs import numpy_run
+from tests.parity.runs import numpy_run, parameters
 from tests.parity.test_parity import FLOAT64, WAYS, close
 
 STEPS = batches(FIVE)
@@ -90,3 +91,17 @@ def test_an_embedding_that_is_the_output_layer_too(mesh, way):
     compare(runs, numpy_run(config, STEPS[:2]), config, STEPS[:2])
     holders = [i for i, run in enumerate(runs) if "llama.embed_tokens.weight" in run.parameters]
     assert len(holders) == 2 * len(runs) // int(mesh[mesh.index("pp=") + 3])
+
+
+@pytest.mark.parametrize("frozen", [(0,), (1,), (0, 1)], ids=str)
+def test_eager_stages_whose_parameters_are_all_frozen(frozen):
+    """They stay as they are; the others get the update that they get on one rank where the same is frozen."""
+    def made():
+        model = filled(FIVE, parameters(FIVE))
+        for name, p in model.named_parameters():
+            p.stop_gradient = stage_of(name, FIVE.layers, 3) in frozen
+        return model
+    one, = on_mesh("pp=1", lambda m: pipeline_run(FIVE, m, "eager", STEPS[:2], 3, model=made()), FLOAT64)
+    for run in on_mesh("pp=3", lambda m: pipeline_run(FIVE, m, "eager", STEPS[:2], 3, model=made()), FLOAT64):
+        np.testing.assert_allclose(run.losses, one.losses, rtol=1e-10)
+        close(run.parameters, {name: one.parameters[name] for name in run.parameters}, 1e-10)

@@ -58,7 +58,8 @@ class EagerStage:
 
     def backward(self, m: int, received: Values) -> Values:
         x, out = self.kept.pop(m)
-        out.backward(Tensor(received[0]) if received else None)         # type: ignore[attr-defined]
+        if not out.stop_gradient:           # as on a first stage whose parameters are all frozen: nobody wants one
+            out.backward(Tensor(received[0]) if received else None)         # type: ignore[attr-defined]
         if x is None:
             return ()
         # each rank of tp may have a part of it only; the stage before wants the gradient whole, as x was
