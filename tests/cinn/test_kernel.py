@@ -7,7 +7,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minipd.cinn.codegen.numba_source import numba_source
-from minipd.cinn.ir.ast import BINARY, COMPARISONS, UNARY, Cast, Const, Dim, For, Function, Let, Load, Param, Store, Var
+from minipd.cinn.ir.ast import (
+    BINARY,
+    COMPARISONS,
+    UNARY,
+    Accumulate,
+    Cast,
+    Const,
+    Dim,
+    For,
+    Function,
+    Init,
+    Let,
+    Load,
+    Param,
+    Seq,
+    Store,
+    Var,
+)
 from minipd.cinn.ir.build import binary, cast, const, select, unary
 from minipd.cinn.runtime.compiler import KernelError
 from minipd.cinn.runtime.kernel import Kernel, compile_function
@@ -109,6 +126,28 @@ def test_infinities_and_nan_stay(compiler):
     check(softmax(), compiler, [x], [x.shape], rtol=1e-6)
     y = run_all(softmax(), compiler, [x], [x.shape])[0][0]
     assert y[0, 1] == 0 and np.isnan(y[1]).all() and np.isnan(y[2]).all()
+
+
+@pytest.mark.parametrize("dtype", [F32, F64])
+@pytest.mark.parametrize("op, beyond", [("max", -np.inf), ("min", np.inf)])
+def test_a_masked_maximum_is_a_vector_loop(op, beyond, dtype, compiler):
+    """What a mask takes out is an infinity, which LLVM is not to fold into the maximum."""
+    value = select(Load("m", (i, j), BOOL), Load("x", (i, j), dtype), const(beyond, dtype))
+    body = Seq((Init("top", const(beyond, dtype)), For("j", Dim("x", 1), Accumulate("top", op, value), "vector"),
+                Store("y", (i,), Var("top", dtype))))
+    params = Param("m", BOOL, 2), Param("x", dtype, 2), Param("y", dtype, 1, True)
+    function = Function(f"masked_{op}", params, For("i", Dim("x", 0), body, "parallel"), ("where", op))
+    r = np.random.default_rng(0)
+    x = r.standard_normal((4, 67)).astype(dtype)
+    x[1, 3], x[2, 5] = np.nan, beyond
+    mask = r.random((4, 67)) < 0.5
+    mask[3] = False
+    mask[1, 3] = mask[2, 5] = True
+    check(function, compiler, [mask, x], [(4,)])
+    kernel = Kernel(function, compiler)
+    assert "scalar.hidden" in kernel.source
+    code = next(iter(compiler.build(function, kernel.source, False).inspect_llvm().values()))
+    assert "vector.body" in code
 
 
 def test_the_threaded_version_runs_big_arrays(compiler, monkeypatch):

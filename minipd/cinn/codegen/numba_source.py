@@ -15,7 +15,8 @@ What the text takes care of, because it decides whether LLVM vectorizes a loop, 
 
 * numba makes int64 of int32 + int32, and wraps negative indices around: every int operation is cast to its own dtype,
   computed indices are made unsigned, and loops run from 0 (a flat parallel loop over slices of its arrays).
-* A division in an inner loop by a scalar from outside is a product with its reciprocal.
+* A division in an inner loop by a scalar from outside is a product with its reciprocal; an infinity that a condition
+  puts in the place of a number is hidden in loops that look for the largest one.
 * Selections and extrema are single instructions, exp, log, tanh, sin, cos of float32 polynomials (`scalar`, `math`).
 * 0-D arrays come as [1] arrays: within threads numba makes plain scalars of them.
 * float16 and bfloat16 arrays are uint16 arrays of their bits; scalars of these dtypes are float32 that they can hold.
@@ -132,6 +133,8 @@ class _Writer:
         self.parts: dict[str, str] = {}
         #: the Python name of each divisor's reciprocal
         self.reciprocals: dict[Expr, str] = {}
+        #: the Python name of each infinity that LLVM is not to know
+        self.hidden: dict[Expr, str] = {}
         self.allocated: set[int] = set()
 
     # ------------------------------------------------------------------------------------------------- the frame
@@ -201,23 +204,30 @@ class _Writer:
 
     def loop(self, s: For, iterable: str) -> None:
         before = dict(self.scope)
-        with self.dividing(s):
+        with self.prepared(s):
             variable = self.declare(s.var, ("scalar", np.dtype(np.int64)))
             self.write(f"for {variable} in {iterable}:")
             self.body(s)
         self.scope = before
 
     @contextmanager
-    def dividing(self, s: For) -> Iterator[None]:
-        """Have the reciprocals of what an innermost loop divides by, and does not change."""
+    def prepared(self, s: For) -> Iterator[None]:
+        """Have before an innermost loop the reciprocals of what it divides by, and does not change, and the infinities
+        that take no part in its maxima and minima."""
         if not any(isinstance(x, For) for x in statements(s.body)):
             for divisor in dict.fromkeys(_divisors(s)):
                 text = f"{_constant(1, divisor.dtype)} / {self.expression(divisor)}"
                 name = self.declare(f"per_{self.scope[divisor.name]}", ("scalar", divisor.dtype))
                 self.write(f"{name} = {text}")
                 self.reciprocals[divisor] = name
+            for const in dict.fromkeys(_neutral(s)):
+                text = f"scalar.hidden({_constant(const.value, const.dtype)})"
+                name = self.declare("lowest" if const.value < 0 else "highest", ("scalar", const.dtype))
+                self.write(f"{name} = {text}")
+                self.hidden[const] = name
         yield
         self.reciprocals.clear()
+        self.hidden.clear()
 
     def body(self, s: For) -> None:
         with self.indented():
@@ -268,7 +278,7 @@ class _Writer:
             self.loop(s, "range(stop - start)")
         else:
             before = dict(self.scope)
-            with self.dividing(s):
+            with self.prepared(s):
                 counter = self.declare(f"{s.var}_part", ("scalar", np.dtype(np.int64)))
                 self.write(f"for {counter} in range(stop - start):")
                 with self.indented():
@@ -288,7 +298,7 @@ class _Writer:
     def text(self, e: Expr) -> Text:
         match e:
             case Const(value=value, dtype=dtype):
-                return _constant(value, dtype), ATOM
+                return self.hidden.get(e) or _constant(value, dtype), ATOM
             case Var(name=name):
                 return self.scope[name], ATOM
             case Dim():
@@ -482,6 +492,18 @@ def _divisors(loop: For) -> list[Var]:
     inner = {x.name for x in statements(loop.body) if isinstance(x, Let | Init | Accumulate)}
     return [e.y for root in expressions(loop.body) for e in walk(root) if isinstance(e, Binary) and e.op == "div"
             and isinstance(e.y, Var) and e.y.name not in inner]
+
+
+def _neutral(loop: For) -> list[Const]:
+    """The infinities in the selects of a loop that accumulates maxima or minima of floats.
+
+    Of `top = maximum(top, v if c else -inf)` LLVM makes `top = maximum(top, v) if c else top`, and then does not see
+    the reduction any more.
+    """
+    if not any(isinstance(x, Accumulate) and x.op != "add" for x in statements(loop.body)):
+        return []
+    selects = [e for root in expressions(loop.body) for e in walk(root) if isinstance(e, Select)]
+    return [arm for e in selects for arm in (e.x, e.y) if isinstance(arm, Const) and abs(arm.value) == np.inf]
 
 
 def _wrapped(comment: tuple[str, ...], width: int = 100) -> list[str]:

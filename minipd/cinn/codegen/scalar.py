@@ -31,6 +31,19 @@ def select(typing_context, condition, x, y):
     return x(condition, x, y), generate
 
 
+@intrinsic
+def hidden(typing_context, x):
+    """x, a float, of which LLVM does not know that it is a constant."""
+    if not isinstance(x, types.Float):
+        return None
+
+    def generate(context, builder, signature, arguments):
+        bits = ir.IntType(x.bitwidth)
+        same = builder.asm(ir.FunctionType(bits, [bits]), "", "=r,0", [builder.bitcast(arguments[0], bits)], False)
+        return builder.bitcast(same, context.get_value_type(x))
+    return x(x), generate
+
+
 # ---------------------------------------------------------------------------------------------- maxima and minima
 def _extremum(name):
     def typed(typing_context, x, y):
