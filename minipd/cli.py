@@ -42,7 +42,8 @@ class Command(NamedTuple):
 COMMANDS = (
     Command("doctor", "what is here and what is not, with a fix for each", "minipd.doctor:main"),
     Command("ops", "the matrix of operators and what is known about each", "minipd.ops.matrix:main"),
-    Command("draw", "draw a tape, a program, fusion groups, loops, a mesh, shards, a schedule", "minipd.viz.command.main:main"),
+    Command("draw", "draw a tape, a program, fusion groups, loops, a mesh, shards, a schedule",
+            "minipd.viz.command.main:main"),
     Command("launch", "run a script on several ranks", "minipd.dist.launch:main"),
     Command("train", "train a Llama", "minipd.models.train:main", computes=True),
     Command("report", "write the report of a run, from its folder", "minipd.models.report:main"),
