@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +74,20 @@ def check_inputs(config: RunConfig) -> None:
     load_corpus(config.data.corpus, config.model.vocab_size)
     if config.resume:
         index = read_index(latest_checkpoint(Path(config.resume)))
+        _must_say(index, config.resume)
         _must_equal("model", dataclasses.asdict(config.model), index["model"], config.resume)
         _must_equal("train.dtype", config.train.dtype, index["dtype"], config.resume)
         must_go_on(config, index["step"])
+
+
+def _must_say(index: Mapping[str, Any], where: str) -> None:
+    """The index of a checkpoint has what `Trainer` adds to it."""
+    for key, kind in (("step", int), ("model", dict), ("dtype", str)):
+        found: Any = index.get(key)
+        if type(found) is not kind or key == "step" and found < 0:
+            raise InputError("a checkpoint of `minipd train`, whose index.json says step, model and dtype",
+                             f"{key} = {found!r} in {where}" if key in index else f"no {key} in {where}",
+                             "use another checkpoint")
 
 
 def _must_equal(what: str, wanted: Any, found: Any, where: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.placements import Placement, Replicate, Shard
+from minipd.dist.placements import Placement, Replicate, Shard, check_placements
 from minipd.dist.reshard.across import by_window, overlap
 from minipd.dist.sharding import local_window, sharding_text
 from minipd.dist.value import DistValue
@@ -91,7 +91,7 @@ class Stored:
         if math.prod(sizes.values()) != len(self.ranks) or len(sizes) != len(placements):
             raise ValueError(f"{name}: expected one rank per place of the mesh {sizes}, and one placement per axis")
         mesh = ProcessMesh(shape=tuple(sizes.values()), process_ids=self.ranks, dim_names=list(sizes))
-        self.windows = by_window(self.shape, mesh, placements)
+        self.windows = by_window(self.shape, mesh, check_placements(placements, mesh, len(self.shape), name))
 
     def read(self, window: tuple[tuple, tuple], rank: int, read: Read) -> np.ndarray:
         """The window of the tensor that `rank` wants; where several files have a part of it, from its own if it can."""

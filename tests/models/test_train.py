@@ -189,6 +189,20 @@ def test_a_checkpoint_of_another_model_is_refused(corpus, tmp_path, capsys):
     assert len(list(tmp_path.iterdir())) == 1
 
 
+@pytest.mark.parametrize(("key", "value", "said"), [
+    ("step", None, "no step"), ("step", -1, "step = -1"), ("step", 2.5, "step = 2.5"), ("model", None, "no model"),
+    ("model", "Llama", "model = 'Llama'"), ("dtype", None, "no dtype")])
+def test_an_index_that_does_not_say_what_was_trained_is_refused(corpus, tmp_path, capsys, key, value, said):
+    """value: None takes the key out."""
+    run = train(corpus, tmp_path, "--steps", "1", "--mesh", "pp=1", "--eager", "--sample.tokens", "0")
+    file = latest_checkpoint(run) / "index.json"
+    index = json.loads(file.read_text())
+    file.write_text(json.dumps({n: x for n, x in {**index, key: value}.items() if x is not None}))
+    assert main(["train", "--resume", str(run), "--steps", "2", "--comm", "sim"]) == 2
+    err = capsys.readouterr().err.strip()
+    assert f"whose index.json says step, model and dtype, got {said} in {run}" in err and len(err.splitlines()) == 1
+
+
 def test_mpiexec_around_the_command_is_refused(corpus, tmp_path, capsys, monkeypatch):
     """Every process of it would start ranks, and train by itself."""
     monkeypatch.delenv("MINIPD_RANKS", raising=False)

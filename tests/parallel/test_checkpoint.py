@@ -114,11 +114,18 @@ def _lose_mesh(folder: Path) -> None:
     (folder / "index.json").write_text(json.dumps(index))
 
 
+def _lose_dimension(folder: Path) -> None:
+    index = json.loads((folder / "index.json").read_text())
+    index["tensors"]["half"] |= {"mesh": {"tp": 1}, "split": [1]}
+    (folder / "index.json").write_text(json.dumps(index))
+
+
 @pytest.mark.parametrize("damage, said", [
     (_damage_index, "expected a checkpoint of format 2, got format None"), (_cut_index, "readable index.json"),
     (_another_format, "got format 0"), (_cut_shard, "a complete checkpoint"), (_lose_shard, "a complete checkpoint"),
     (_another_shape, r"half: bf16\[1\], got bf16\[2\] in .*rank_00000.safetensors"),
-    (_lose_tensor, "File does not contain tensor half"), (_lose_mesh, "expected an index.json that says what its")])
+    (_lose_tensor, "File does not contain tensor half"), (_lose_mesh, "expected an index.json that says what its"),
+    (_lose_dimension, "an index.json that says what its tensors are, got .*half: expected Shard")])
 def test_a_damaged_checkpoint_is_refused_and_nothing_is_touched(tmp_path, damage, said):
     folder = save_checkpoint(tmp_path / "c", state(7, 3, 1.5), {})
     damage(folder)
