@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,8 @@ from minipd.parallel.checkpoint import read_index
 
 __all__ = ["main"]
 
-#: Exit status of a request that is refused.
-BAD_REQUEST = 2
+#: Seconds in which rank 0 may say for all ranks why they refuse; one that refuses alone says it after them.
+GRACE = 2.0
 
 
 def main(argv: Sequence[str]) -> int:
@@ -35,9 +36,9 @@ def main(argv: Sequence[str]) -> int:
         try:
             run_rank(comm, config)
         except InputError:
-            if comm.rank == 0:
-                raise
-            return BAD_REQUEST                  # rank 0 says it for all
+            if comm.rank:                       # mostly all ranks refuse alike: then rank 0 says it, and ends them all
+                time.sleep(GRACE)
+            raise
         return 0
     check_inputs(config)
     if world := started_by_mpiexec():
@@ -83,8 +84,8 @@ def check_inputs(config: RunConfig) -> None:
 def _must_say(index: Mapping[str, Any], where: str) -> None:
     """The index of a checkpoint has what `Trainer` adds to it."""
     for key, kind in (("step", int), ("model", dict), ("dtype", str)):
-        found: Any = index.get(key)
-        if type(found) is not kind or key == "step" and found < 0:
+        found = index.get(key)
+        if not isinstance(found, kind) or isinstance(found, int) and found < 0:
             raise InputError("a checkpoint of `minipd train`, whose index.json says step, model and dtype",
                              f"{key} = {found!r} in {where}" if key in index else f"no {key} in {where}",
                              "use another checkpoint")

@@ -10,11 +10,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from minipd.cli import main
+from minipd.framework.errors import InputError
 from minipd.models.run_folder import read_metrics
 from minipd.models.trainer import latest_checkpoint
 
@@ -241,6 +243,18 @@ def test_without_a_sample_none_is_announced(corpus, tmp_path, capsys):
     run = train(corpus, tmp_path, "--steps", "1", "--sample.tokens", "0", "--mesh", "dp=1,tp=1")
     assert not (run / "sample.txt").exists()
     assert f"loss curve and checkpoint: {run}" in capsys.readouterr().out
+
+
+def test_what_one_rank_alone_refuses_is_said(tmp_path, capsys, monkeypatch):
+    """The others wait for it, and nobody else would say why the run has ended."""
+    def run_rank(comm, config):
+        raise InputError("a text", "none on this machine", "copy it")
+    monkeypatch.setenv("MINIPD_RANKS", "4")
+    monkeypatch.setattr("minipd.dist.comm.mpi.connect", lambda: SimpleNamespace(rank=1))
+    monkeypatch.setattr("minipd.models.train.run_rank", run_rank)
+    monkeypatch.setattr("minipd.models.train.GRACE", 0.0)
+    assert main(["train", "--out", str(tmp_path), *TINY]) == 2
+    assert capsys.readouterr().err == "minipd: expected a text, got none on this machine: copy it\n"
 
 
 @pytest.mark.mpi
