@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from minipd.cinn.codegen.numba_source import python_name
+from minipd.cinn.codegen.expressions import python_name
 from minipd.cinn.ir.ast import STORAGE_ONLY, Function, Param
 from minipd.cinn.runtime.store import Store, machine_code
 from minipd.framework.environment import cache_folder
