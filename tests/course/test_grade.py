@@ -1,10 +1,12 @@
 """Whatever is in a student's file becomes that exercise's verdict; what is right passes, however it is written."""
 
+import itertools
+import signal
 import textwrap
 
 import pytest
 
-from tools.course import workspace
+from tools.course import process, workspace
 from tools.course.grade import grade
 from tools.course.report import verdict_text
 
@@ -140,6 +142,11 @@ BROKEN = {
         ...
           at        line 2: return shape[7]
           check     ...test_unbroadcast.py::test_a_row"""),
+    "nothing returned": ("def axes_to_sum(shape, target):\n    sorted(shape)", """
+          on        axes_to_sum((2, 3), (3,))
+          expected  (0,)
+          got       None
+          do        does your function return None?"""),
     "an endless message": ("def axes_to_sum(shape, target):\n    raise ValueError('a' * 10 ** 6)",
                            "a ... (1000012 characters)"),
     "recursion": ("def axes_to_sum(shape, target):\n    return axes_to_sum(shape, target)", """
@@ -190,6 +197,12 @@ def test_a_loop_is_stopped_and_its_line_named(graded, loop):
     assert "::test_a_row" in shown
 
 
+def test_a_loop_that_nobody_stops_ends_itself(monkeypatch):
+    monkeypatch.setattr(process, "GRACE", -59.0)            # of 60 seconds
+    ended = process.run(sum, (itertools.count(),), {}, timeout=60)       # it holds Python's lock: no thread gets a turn
+    assert ended.status == -signal.SIGALRM
+
+
 def test_endless_printing_is_stopped_and_cut(graded):
     verdict, shown = graded("def axes_to_sum(shape, target):\n    while True: print('again', end=' ')", timeout=8)
     assert "got       still running after 8 seconds" in shown
@@ -200,6 +213,11 @@ def test_endless_printing_is_stopped_and_cut(graded):
 def test_what_a_wrong_solution_prints_is_shown(graded):
     verdict, shown = graded("def axes_to_sum(shape, target):\n    print('shape is', shape)\n    return ()")
     assert shown.endswith("printed   shape is (2, 3)")
+
+
+def test_an_error_of_the_library_is_told_with_its_place(graded):
+    verdict, shown = graded("class Multiply:\n    def vjp_x(g, x, y):\n        return [g * y]", "rule")
+    assert "at        the library, with what your function gave it, at minipd/" in shown
 
 
 def test_an_untouched_file_points_to_the_lesson(graded, lesson):

@@ -15,6 +15,9 @@ from tools.course.source import ROOT
 
 Command = Callable[[argparse.Namespace], int]
 
+#: The exit status of what Ctrl-C has ended, as shells have it.
+INTERRUPTED = 130
+
 
 def exercise(options: argparse.Namespace) -> int:
     """Write the files of a chapter's exercises."""
@@ -29,9 +32,18 @@ def check(options: argparse.Namespace) -> int:
     """Grade a chapter's exercises: all of them, or those that are named."""
     lesson = chapter.read(options.chapter)
     exercises = [lesson.exercise(name) for name in options.exercises] or lesson.exercises
+    if options.workspace != workspace.WORKSPACE and not options.workspace.is_dir():
+        file = workspace.file_of(exercises[0], Path())
+        raise CourseError(f"--workspace {options.workspace}", f"a folder with files such as {file}", "no such folder")
     verdicts = []
     for one in exercises:
-        verdict = grade.grade(lesson, one, workspace.file_of(one, options.workspace), options.timeout)
+        if sys.stdout.isatty():         # the verdict takes the place of this line
+            print(f"{one.name} ...", end="\r", flush=True)
+        try:
+            verdict = grade.grade(lesson, one, workspace.file_of(one, options.workspace), options.timeout)
+        except KeyboardInterrupt:
+            print(f"\ninterrupted in {one.name}", file=sys.stderr)
+            return INTERRUPTED
         print(report.verdict_text(lesson, verdict), end="\n\n", flush=True)
         verdicts.append(verdict)
     print(report.summary(verdicts))

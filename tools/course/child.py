@@ -98,7 +98,7 @@ def _load(target: Target, student: Path) -> Result | None:
                        why="save it as UTF-8" if "encoding" in error.msg else "")
     except BaseException as error:          # SystemExit too: the other exercises are still to be graded
         result = explain(error, student, LOADING)
-        if "partially initialized" in result.get("got", ""):
+        if "partially initialized module 'minipd" in result.get("got", ""):
             result["why"] = "minipd is only half loaded when this line runs; inside of the function it runs later"
         return result
 
@@ -161,11 +161,16 @@ def explain(error: BaseException, student: Path, check: str) -> Result:
     if any(UNWRITTEN.search(str(one)) for one in chain):
         return {"state": "unwritten", "check": check}
     at = next(filter(None, (_line_of(one, student) for one in reversed(chain))), "")
+    why = ""
+    none = isinstance(error, Mismatch) and error.got == "None" != error.expected
+    if none or not at and any("NoneType" in str(one) for one in chain):
+        why = "does your function return None?  `return` or `yield` may be missing"
+    at = at or next(filter(None, (_line_in_library(one) for one in reversed(chain))), "")
     if isinstance(error, Mismatch):
-        return failure(error.expected, error.got, error.on, check, at, where=error.where)
+        return failure(error.expected, error.got, error.on, check, at, why, where=error.where)
     notes = "\n".join(getattr(error, "__notes__", ()))
     got = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return failure("the check to hold" if isinstance(error, AssertionError) else "no error", got, notes, check, at)
+    return failure("the check to hold" if isinstance(error, AssertionError) else "no error", got, notes, check, at, why)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -181,6 +186,16 @@ def _line_of(error: BaseException, student: Path) -> str:
     """The last line of the student's file that the error went through."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(student)]
     return f"line {frames[-1].lineno}: {frames[-1].line}" if frames else ""
+
+
+def _line_in_library(error: BaseException) -> str:
+    """The last line of the library that the error went through: what the student's function gave it does not fit."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__)
+              if Path(frame.filename).is_relative_to(ROOT / "minipd")]
+    if not frames:
+        return ""
+    place = Path(frames[-1].filename).relative_to(ROOT).as_posix()
+    return f"the library, with what your function gave it, at {place}:{frames[-1].lineno}: {frames[-1].line}"
 
 
 def _short(nodeid: str) -> str:

@@ -1,4 +1,5 @@
-"""A function in a process of its own: bounded in time, its output bounded in size, ended with all that it has started.
+"""A function in a process of its own: bounded in time, its output bounded in size, ended with all that it has started,
+also when the process that waits for it is ended itself.
 
 Processes are forked from a server that has loaded what every check needs: loading it takes longer than most checks.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import select
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +20,8 @@ from typing import Any, NamedTuple
 PRELOADED = ["tools.course.child", "hypothesis"]
 #: How much of what a process prints is kept, in bytes.
 KEPT = 1 << 16
+#: So many seconds after its time a process ends itself, if nobody has ended it.
+GRACE = 10.0
 
 # `start` and `join` look after all processes that there are: two threads must not do so at once.
 _LOCK = threading.Lock()
@@ -37,8 +41,9 @@ def run(function: Callable[..., None], args: tuple, environ: Mapping[str, str], 
     if context.get_start_method() == "forkserver":
         context.set_forkserver_preload(PRELOADED)
     reader, writer = context.Pipe(duplex=False)
-    process = context.Process(target=_prepared, args=(writer, dict(environ), function, args))
-    with _LOCK, _added(environ):        # the server, if this call starts it, takes over the environment as well
+    process = context.Process(target=_prepared, args=(writer, dict(environ), timeout + GRACE, function, args))
+    # The server, if this call starts it, takes over the environment as well, and that Ctrl-C is not for it.
+    with _LOCK, _added(environ), _uninterrupted():
         process.start()
     writer.close()
     printed = _Printed(reader)
@@ -53,14 +58,43 @@ def run(function: Callable[..., None], args: tuple, environ: Mapping[str, str], 
     return Ended(None if late else process.exitcode, printed.text())
 
 
-def _prepared(writer: Connection, environ: dict[str, str], function: Callable[..., None], args: tuple) -> None:
-    """What runs in the process."""
+def _prepared(writer: Connection, environ: dict[str, str], seconds: float, function: Callable[..., None],
+              args: tuple) -> None:
+    """What runs in the process, for so many seconds at most."""
     with contextlib.suppress(AttributeError):       # where there are no sessions, only the process itself is ended
         os.setsid()
+    with contextlib.suppress(AttributeError):       # the system ends it, whatever it is at
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+    threading.Thread(target=_end_with_reader, args=(os.dup(writer.fileno()),), daemon=True).start()
     for stream in (1, 2):
         os.dup2(writer.fileno(), stream)
     os.environ.update(environ)
     function(*args)
+
+
+def _end_with_reader(pipe: int) -> None:
+    """End this process, and those that it has started, when nobody is left who could read the pipe.  The parent process
+    is no sign of that: it is the server, and that lives as long as its processes do."""
+    if not hasattr(select, "poll"):
+        return
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())    # they are for the other thread
+    poll = select.poll()
+    poll.register(pipe, 0)          # of what poll reports, an error is reported unasked
+    poll.poll()
+    os.killpg(0, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C comes afterwards; what is started does not get it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager
