@@ -189,6 +189,15 @@ def test_a_layer_is_what_lies_between_readers_of_parameters():
     ("sharding.json", json.dumps([parameter("w", [4], {"tp": 2}, [0, 1], ["S(1)"])]), "w: expected Shard"),
     ("step.rank0.forward.pir", "{", "expected a program in the exact style"),
     ("metrics.jsonl", '{"step": 1}\n', "expected a number for loss in each line of metrics.jsonl"),
+    ("metrics.jsonl", '{"step": 1, "loss": 2.0, "seconds": NaN, "tokens": 9}\n', "expected a number for seconds"),
+    ("metrics.jsonl", '{"step": 1, "loss": 2.0, "seconds": 1.0, "tokens": 9, "val_loss": null}\n',
+     "expected a number for val_loss"),
+    ("memory.json", '{"0": Infinity}', "expected numbers in memory.json"),
+    ("entropy.json", '{"unigram": Infinity}', "expected numbers in memory.json and entropy.json"),
+    ("timeline.json", '[{"rank": 0, "stage": 0, "type": "forward", "micro": 0, "start": 0, "end": Infinity}]',
+     "expected records of jobs in timeline.json"),
+    ("sharding.json", json.dumps([parameter(3, [4], {"tp": 2}, [0, 1], ["R"])]), "expected entries with name, shape"),
+    ("sharding.json", json.dumps([parameter("w", ["four"], {"tp": 2}, [0, 1], ["R"])]), "expected entries with name"),
     ("config.toml", "out = 3", "expected out to be a text"),
     ("config.toml", '[dist]\nmesh = "two"', "expected the configuration of a run in .*, got .*mesh"),
     ("config.toml", '[dist]\nschedule = "2F2B"', "expected the configuration of a run in .*, got .*schedule"),
@@ -200,6 +209,14 @@ def test_files_that_are_broken_are_named_and_the_old_report_stays(tmp_path, name
     with pytest.raises(InputError, match=problem):
         write_report(run)
     assert (run / "report.html").read_text() == "old"
+
+
+def test_a_configuration_may_leave_values_to_their_defaults(tmp_path):
+    """As many micro-batches as a pipeline has where nobody says otherwise: the ideal one is drawn with them."""
+    run = pipeline_run(tmp_path / "1")
+    given = report(run)
+    (run / "config.toml").write_text('[dist]\nmesh = "pp=2,tp=2"\ncomm = "sim"\n')
+    assert report(run).sections == given.sections and read_run(run).config.train.micro_batches == 4
 
 
 def test_a_report_that_fails_at_the_end_of_a_run_is_a_warning(tmp_path):

@@ -40,7 +40,7 @@ def measured(run: Run) -> Svg | None:
         return None
     try:
         return viz.timeline(run.timeline, "measured pipeline of the last step")
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
         raise broken(f"records of jobs in {TIMELINE}", f"{run.name} ({error})") from None
 
 

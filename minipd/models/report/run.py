@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,15 +66,13 @@ def read_run(path: Path) -> Run:
     memory, entropy = _json(path / MEMORY, dict), _json(path / ENTROPY, dict)
     try:
         held = {int(rank): int(peak) for rank, peak in memory.items() if peak is not None}
-        known = {str(name): float(value) for name, value in entropy.items()}
-    except (TypeError, ValueError) as error:
+        known = {str(name): _finite(value) for name, value in entropy.items()}
+    except (TypeError, ValueError, OverflowError) as error:
         raise broken(f"numbers in {MEMORY} and {ENTROPY}", f"{path} ({error})") from None
     programs = {file.name: _text(file) for file in sorted(path.glob("step.*.pir"))}
     metrics = read_metrics(path) if (path / METRICS).is_file() else []
     for row in metrics:
-        missing = [key for key in ("step", "loss", "seconds", "tokens") if not isinstance(row.get(key), int | float)]
-        if missing:
-            raise broken(f"a number for {missing[0]} in each line of {METRICS}", f"{json.dumps(row)[:80]} in {path}")
+        _check_row(row, path)
     return Run(path.resolve().name, config, _text(path / CONFIG), metrics, sharding, _json(path / TIMELINE, list),
                dict(sorted(held.items())), known, programs, _text(path / SAMPLE))
 
@@ -82,10 +81,25 @@ def _config(path: Path) -> RunConfig:
     """The configuration, its values checked one against the other as when the run began."""
     config = load(path / CONFIG)
     try:
-        validate(resolve(config))
+        config = resolve(config)
+        validate(config)
     except ValueError as error:             # an InputError, or a mesh that is none
         raise broken(f"the configuration of a run in {path / CONFIG}", str(error)) from None
     return config
+
+
+def _check_row(row: dict[str, Any], path: Path) -> None:
+    """A line of the metrics has numbers.  A loss need not be finite: training may diverge."""
+    for key in ("step", "loss", "seconds", "tokens", *(["val_loss"] if "val_loss" in row else [])):
+        value = row.get(key)
+        if not isinstance(value, int | float) or not (key.endswith("loss") or math.isfinite(value)):
+            raise broken(f"a number for {key} in each line of {METRICS}", f"{json.dumps(row)[:80]} in {path}")
+
+
+def _finite(value: Any) -> float:
+    if not math.isfinite(float(value)):
+        raise ValueError(f"{value} is not finite")
+    return float(value)
 
 
 def broken(expected: str, got: str) -> InputError:
@@ -113,10 +127,13 @@ def _json(file: Path, kind: type) -> Any:
 
 def _parameter(path: Path, entry: dict[str, Any]) -> Parameter:
     try:
+        name, shape = entry["name"], tuple(map(int, entry["shape"]))
+        if not isinstance(name, str):
+            raise TypeError(f"expected a name that is a text, got {name!r}")
         mesh = ProcessMesh(entry["ranks"], list(entry["mesh"]))
         placements = tuple(map(placement, entry["placements"]))
-        return Parameter(entry["name"], tuple(entry["shape"]), to_np(entry["dtype"]), mesh,
-                         check_placements(placements, mesh, len(entry["shape"]), entry["name"]))
+        return Parameter(name, shape, to_np(entry["dtype"]), mesh,
+                         check_placements(placements, mesh, len(shape), name))
     except (KeyError, TypeError, ValueError) as error:
         said = f"{type(error).__name__}: {error}"
         raise broken("entries with name, shape, dtype, mesh, ranks and placements",
