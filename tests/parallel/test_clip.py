@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from minipd.framework.rank import current
 from minipd.framework.tensor import Parameter, Tensor
 from minipd.optimizer import SGD
 from minipd.parallel.pipeline.clip import ClipGradByStagesNorm
-from minipd.parallel.pipeline.tied import TiedGradients
+from minipd.parallel.pipeline.tied import TiedGradients, stages_clip
 
 
 def stages_of(mesh):
@@ -69,3 +71,19 @@ def test_a_gradient_that_is_not_finite_on_one_stage_skips_the_step_on_all():
         optimizer.step()
         return p.numpy().tolist(), int(optimizer.scalars()[1])
     assert simulate("pp=2", run, np.dtype("float64")) == [([1.0], 0)] * 2
+
+
+@pytest.mark.parametrize("clip", [0.0, 10.0])
+def test_a_stage_that_has_nothing_to_train_counts_the_step_too(clip):
+    """Otherwise a checkpoint would have a count per stage, and other stages would go on from the wrong one."""
+    def run(mesh):
+        own, stage = stages_of(mesh)
+        p = Parameter(np.array([1.0]))
+        shard_tensor(p, own, [Replicate()])
+        if stage:
+            p.grad = shard_tensor(Tensor(np.array([3.0])), own, [Replicate()])
+        part = SimpleNamespace(parameters={"p": p}, copies={}, whole=mesh, index=stage)
+        optimizer = SGD(0.5, parameters=[p], grad_clip=stages_clip(part, clip))
+        optimizer.step()
+        return p.numpy().tolist(), int(optimizer.scalars()[1])
+    assert simulate("pp=2", run, np.dtype("float64")) == [([1.0], 1), ([-0.5], 1)]

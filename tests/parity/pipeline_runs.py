@@ -76,8 +76,7 @@ def first_gradients(step: Pipeline) -> dict[str, np.ndarray]:
         if not found:
             trained = {n: stage.parameters[n] for n in stage.gradients}
             pairs = [(p, ROWS["match"](Tensor(stage.gradients[n]), p)) for n, p in trained.items()]
-            pairs = pairs if together is None else together(pairs)
-            found.update({n: g.numpy() for n, (_, g) in zip(trained, pairs, strict=True)})
+            found.update({n: g.numpy() for n, (_, g) in zip(trained, together(pairs), strict=True)})
         update()
     stage.step = noted      # type: ignore[method-assign]
     return found

@@ -46,9 +46,12 @@ class TiedGradients:
 
 
 def stages_clip(part: ModelSlice, clip_norm: float, axis: str = "pp") -> Any:
-    """The `grad_clip` of a stage's optimizer: by the norm of all stages' gradients (0: not), with copies added up."""
+    """The `grad_clip` of a stage's optimizer: by the norm of all stages' gradients (0: not), with copies added up.
+
+    There is always one, and it is shared: a stage that has nothing to train counts the step as the others do.
+    """
     own = {n: p for n, p in part.parameters.items() if n in part.copies}
     stages = {p.name: (part.first_stage_of(n), part.copies[n]) for n, p in own.items()}
     counted_there = [name for name, (first, _) in stages.items() if first != part.index]
     clip = ClipGradByStagesNorm(clip_norm, part.whole, axis, counted_there) if clip_norm else None
-    return TiedGradients(part.whole, stages, clip, axis) if stages else clip
+    return TiedGradients(part.whole, stages, clip, axis) if stages or clip is None else clip
