@@ -195,7 +195,7 @@ def _line_in_library(error: BaseException) -> str:
     if not frames:
         return ""
     place = Path(frames[-1].filename).relative_to(ROOT).as_posix()
-    return f"the library, with what your function gave it, at {place}:{frames[-1].lineno}: {frames[-1].line}"
+    return f"the library, with what your function gave it, at {place}:{frames[-1].lineno}"
 
 
 def _short(nodeid: str) -> str:

@@ -93,6 +93,13 @@ def test_large_windows():
           "the window [50:, 100:] of shape [200, 300] equals that part of the whole")
 
 
+def test_far_into_a_large_array():
+    first = 2**17 * (2**17 - 1) + 2**17 - 2         # a number that takes 35 bits
+    check([[(word(n) >> 8) / 2**24 for n in (first, first + 1)]],
+          lambda: uniform(KEY, (1, 2), window=((2**17, 2**17), (2**17 - 1, 2**17 - 2))),
+          f"the last two elements, {first} and the next, of shape [2**17, 2**17]")
+
+
 def test_windows_that_do_not_fit():
     for shape, window in (((2,), ((3,), (2,))), ((2,), ((3, 3), (0, 0))), ((2, 2), ((2, 2), (0, -1)))):
         with pytest.raises(ValueError):

@@ -111,6 +111,16 @@ def test_one_rule_for_all_inputs():
                                     [7.0], [7.0]), "sum(concat([x, y]) * [1, 2])")
 
 
+def test_one_rule_for_an_input_that_is_reached_and_one_that_is_not():
+    def f(x):
+        with paddle.no_grad():
+            y = x * 3.0
+        return paddle.swiglu(x, y).sum()
+    s = float(1 / (1 + np.exp(-1.0)))
+    check([[3 * (s + s * (1 - s))]], gradients(f, [1.0]),
+          "sum(swiglu(x, y)) at x = 1, with y = 3 x under paddle.no_grad(): y counts as a constant")
+
+
 def test_with_the_eager_gradient():
     rng = np.random.default_rng(0)
     x, w = rng.standard_normal((3, 4)), rng.standard_normal((4, 2))

@@ -64,6 +64,17 @@ class ExpAndSquare:
         return e, ops.exp(x * 2.0) + y
 
 
+@drr()
+class SigmoidTimes:
+    """The operation that is matched last stands first."""
+
+    def source(x, w):
+        return ops.sigmoid(x) * w
+
+    def result(x, w):
+        return w / (ops.exp(-x) + 1.0)
+
+
 def rewrites(program, rule):
     """How often the rule fires; the program must be well formed after it."""
     number = apply_patterns_greedily(program, [rule], max_rewrites=20)
@@ -134,6 +145,15 @@ def test_nobody_uses_any_output():
         x * F.sigmoid(x)
         return x
     fires(1, f, Silu, "y = x * sigmoid(x), where nobody uses y")
+
+
+def test_nobody_uses_the_output_and_an_input_comes_late():
+    def f(x):
+        s = F.sigmoid(x)
+        w = x.exp()
+        s * w
+        return w
+    fires(1, f, SigmoidTimes, "s = sigmoid(x); w = exp(x); y = s * w, where nobody uses y")
 
 
 def test_an_input_that_is_made_of_an_output():

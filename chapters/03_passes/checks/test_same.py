@@ -15,9 +15,9 @@ from tools.course.checking import check
 QUIET = ("data", "full", "full_int_array", "shadow_output")
 
 
-def left(f, *names, stop_gradient=True):
+def left(f, *names, stop_gradient=True, shape=(2, 2)):
     """The operators that are left of f's program after the pass, without inputs and constants."""
-    program = trace(f, *(InputSpec([2, 2], "float32", n, stop_gradient) for n in names)).program
+    program = trace(f, *(InputSpec(list(shape), "float32", n, stop_gradient) for n in names)).program
     create_pass("common_subexpression_elimination_pass").run(program)
     names = [op.name().split(".")[1] for op in program.walk()]
     return [n for n in names if n not in QUIET]
@@ -58,6 +58,11 @@ def test_constants():
     check(["multiply", "multiply", "add"], left(lambda x: x * 2.0 + x * 3.0, "x"), "x * 2.0 + x * 3.0")
     check(["multiply", "multiply", "add"], left(lambda x: x * 0.0 + x * -0.0, "x"),
           "x * 0.0 + x * -0.0 (1 / 0.0 is inf, 1 / -0.0 is -inf)")
+
+
+def test_operands_that_stand_for_attributes():
+    check(["strided_slice", "strided_slice", "add"], left(lambda x: x[2:6:3] + x[3:6:2], "x", shape=(8,)),
+          "x[2:6:3] + x[3:6:2]: start, end and step are operands, too")
 
 
 def test_whether_a_gradient_flows():
