@@ -181,6 +181,11 @@ def test_bad_files(toml, text, part):
     assert part.format(file=file) in message(load, file)
 
 
+def test_a_section_without_values_leaves_them_as_they_are(toml):
+    """As where somebody has commented out all its lines."""
+    assert load(toml("[train]\n# lr = 1e-3\n[dist]\neager = true\n")).dist.eager
+
+
 def test_a_file_that_cannot_be_read(tmp_path):
     assert "none.toml (No such file or directory)" in message(load, tmp_path / "none.toml")
     (tmp_path / "latin1.toml").write_bytes("# café".encode("latin-1"))

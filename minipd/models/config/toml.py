@@ -24,7 +24,8 @@ def load(path: str | Path, base: RunConfig | None = None) -> RunConfig:
         ) from error
     values: dict[str, Any] = {}
     for name, value in tables.items():
-        if isinstance(value, dict) and value:  # an empty table stays whole, so that its name is checked
+        known = any(key.section == name for key in KEYS.values())
+        if isinstance(value, dict) and (value or known):  # another empty table stays whole, so that its name is refused
             values.update({f"{name}.{inner}": inner_value for inner, inner_value in value.items()})
         else:
             values[name] = value
