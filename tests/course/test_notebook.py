@@ -1,5 +1,6 @@
 """Building a notebook: outputs that are the same on every run, errors that name the cell, staleness that is seen."""
 
+import psutil
 import pytest
 
 from tools.course import notebook
@@ -17,6 +18,16 @@ os.environ["MINIPD_FLOOR"], paddle.ones([2])
 # %% tags=["raises-exception"]
 1 / 0
 """
+
+
+@pytest.fixture(autouse=True)
+def no_kernel_is_left():
+    """Whatever a notebook does, its kernel ends with it."""
+    def kernels():
+        return {p.pid for p in psutil.Process().children(recursive=True) if "ipykernel_launcher" in p.cmdline()}
+    before = kernels()
+    yield
+    assert kernels() == before
 
 
 @pytest.fixture

@@ -75,6 +75,7 @@ def run(path: Path, timeout: int = TIMEOUT) -> NotebookNode:
     manager = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=_ThisPython())
     client = NotebookClient(notebook, km=manager, timeout=timeout, resources={"metadata": {"path": str(path.parent)}},
                             record_timing=False, store_widget_state=False, coalesce_streams=True)
+    client.owns_km = True               # or the kernel, endless loop and all, outlives its notebook
     with tempfile.TemporaryDirectory() as scratch:      # IPython's own folder: the user's start-up files stay out
         try:
             client.execute(env={**os.environ, **environment(int(path.stem[:2])), "IPYTHONDIR": scratch})
