@@ -17,7 +17,7 @@ from minipd.ir.verify import verify
 from minipd.models.llama import LlamaForCausalLM, rotate
 from minipd.optimizer import AdamW
 from minipd.parallel.program import loss_program, train_program
-from minipd.parallel.step import EagerStep
+from minipd.parallel.step import training_state
 from minipd.passes import create_pass, fuse_forward
 from tests.models.llamas import SMALL, TIED
 from tests.passes.meaning import names, same
@@ -146,7 +146,7 @@ def test_the_training_step_is_fused_before_its_gradient(n_micro):
     try:
         model = LlamaForCausalLM(SMALL)
         optimizer = AdamW(1e-3, parameters=model.parameters())
-        state = EagerStep.state(type("", (), {"model": model, "optimizer": optimizer})())
+        state = training_state(dict(model.named_parameters()), optimizer)
         runs = []
         for fuse in (False, True):
             program, written = train_program(model, optimizer, state, (2, 8), n_micro, fuse=fuse)
