@@ -2,7 +2,7 @@
 # # Chapter 2: Programs
 #
 # The lesson is `chapters/02_programs/README.md`. Here you trace functions of your own, look at what was written, break
-# it, differentiate it, and count its memory. Floors 3 to 9 are closed (`MINIPD_FLOOR=2`).
+# it, differentiate it, and count its memory. All later floors are closed (`MINIPD_FLOOR=2`).
 
 # %%
 import re

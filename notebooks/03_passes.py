@@ -2,7 +2,7 @@
 # # Chapter 3: Passes
 #
 # The lesson is `chapters/03_passes/README.md`. Here you watch the passes work, break one on purpose, and write rules
-# of your own. Floors 4 to 9 are closed (`MINIPD_FLOOR=3`).
+# of your own. All later floors are closed (`MINIPD_FLOOR=3`).
 
 # %%
 import numpy as np

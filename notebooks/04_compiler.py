@@ -2,7 +2,7 @@
 # # Chapter 4: The compiler
 #
 # The lesson is `chapters/04_compiler/README.md`. Here you take functions of your own down the whole way, look at each
-# step, and put a mistake into one. Floors 5 to 9 are closed (`MINIPD_FLOOR=4`).
+# step, and put a mistake into one. All later floors are closed (`MINIPD_FLOOR=4`).
 
 # %%
 import numpy as np

@@ -2,7 +2,7 @@
 # # Chapter 5: Sharding
 #
 # The lesson is `chapters/05_sharding/README.md`. Here you spread tensors over ranks, guess what each of them holds, and
-# count what they say to each other. All ranks live in this process; nothing has to be installed. Floors 6 to 9 are
+# count what they say to each other. All ranks live in this process; nothing has to be installed. All later floors are
 # closed (`MINIPD_FLOOR=5`).
 
 # %%

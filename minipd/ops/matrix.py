@@ -8,10 +8,12 @@ to do: it shows as `??`, and a test fails on it.
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from minipd.framework.errors import InputError
@@ -84,6 +86,9 @@ COLUMNS = (
 #: Columns whose emptiness is an answer: no operands, nothing kept for the gradient, a primitive, no trait.
 MAY_BE_EMPTY = ("schema", "saves", "decompose", "traits")
 
+#: What a narrow terminal does without, the first first.
+DISPENSABLE = ("schema", "infer_meta", "traits", "decompose", "spmd", "kernel_out", "kernel", "vjp")
+
 
 def is_opened(column: Column, rows: Iterable[Row]) -> bool:
     """Whether some row has the column: until its floor is built, no row can."""
@@ -106,15 +111,15 @@ def unexplained() -> list[str]:
             for row in rows if not column.cell(row) and reason(row, column) is None]
 
 
-def matrix() -> tuple[Table, list[str]]:
+def matrix(columns: Iterable[Column] = COLUMNS) -> tuple[Table, list[str]]:
     """The table, and its notes: the reasons that its cells refer to by number."""
-    rows = list(ROWS.values())
-    table = Table("operator", *(column.name for column in COLUMNS), title=f"{len(rows)} operators")
-    opened = {column.name for column in COLUMNS if is_opened(column, rows)}
+    rows, columns = list(ROWS.values()), list(columns)
+    table = Table("operator", *(column.name for column in columns), title=f"{len(rows)} operators")
+    opened = {column.name for column in columns if is_opened(column, rows)}
     notes: list[str] = []
     for row in sorted(rows, key=lambda row: (row.infer_meta.__module__, row.name)):
         cells = []
-        for column in COLUMNS:
+        for column in columns:
             text = column.cell(row)
             if not text and column.name not in MAY_BE_EMPTY and column.name in opened:
                 why = reason(row, column)
@@ -126,6 +131,22 @@ def matrix() -> tuple[Table, list[str]]:
             cells.append(text)
         table.add_row(row.name if row.dialect == "pd_op" else f"{row.dialect}.{row.name}", *cells)
     return table, notes
+
+
+def fitting(width: int | None) -> tuple[Table, list[str], list[str]]:
+    """The matrix in so many characters (None: as many as it takes), its notes, and the columns that are left out for
+    that.  No cell is folded or cut: a table with folded rows cannot be read."""
+    left_out: list[str] = []
+    while True:
+        table, notes = matrix(column for column in COLUMNS if column.name not in left_out)
+        if width is None or _width(table) <= width or len(left_out) == len(DISPENSABLE):
+            return table, notes, left_out
+        left_out.append(DISPENSABLE[len(left_out)])
+
+
+def _width(table: Table) -> int:
+    console = Console(width=1000)
+    return Measurement.get(console, console.options, table).maximum
 
 
 def one_row(row: Row) -> str:
@@ -149,10 +170,14 @@ def main(argv: list[str] | None = None) -> int:
     if names:
         print("\n\n".join(one_row(ROWS[name]) for name in names))
         return 0
-    table, notes = matrix()
     console = Console()
-    # Into a pipe or a file the table goes unfolded.
-    Console(width=None if console.is_terminal else 240).print(table)
+    # Into a pipe or a file the table goes as wide as it is.
+    folded = console.is_terminal or "COLUMNS" in os.environ
+    table, notes, left_out = fitting(console.width if folded else None)
+    Console(width=_width(table)).print(table)
+    if left_out:
+        print(f"Left out, for want of width: {', '.join(left_out)}.\n"
+              "`minipd ops softmax` tells all about one operator; `minipd ops | less -S` scrolls.")
     print("saves: what the gradient keeps, in brackets what it keeps only the shape of.\n"
           "kernel_out: writes into a given buffer; a row without it allocates.\n"
           "spmd and decompose are brought by later chapters.")

@@ -46,7 +46,19 @@ def test_cells(name, expected):
     assert {key: column(key).cell(ROWS[name]) for key in expected} == expected
 
 
-def test_the_table_has_a_line_for_each_row(capsys):
+@pytest.mark.parametrize("width", [70, 100, 150, 400])
+def test_a_narrow_table_lacks_columns_and_folds_nothing(width, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert cli.main(["ops"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("┃", "│"))]
+    assert len(lines) == 1 + len(ROWS)
+    assert max(map(len, lines)) <= width
+    assert "…" not in "".join(lines)
+    assert "saves" in lines[0] and ("schema" in lines[0]) == (width == 400)
+
+
+def test_the_table_has_a_line_for_each_row(capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
     assert cli.main(["ops"]) == 0
     text = capsys.readouterr().out
     for name in ROWS:

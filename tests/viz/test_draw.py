@@ -72,6 +72,7 @@ def test_each_thing_as_text_and_as_a_picture(file, tmp_path, capsys, request_, s
     assert main(argv) == 0
     assert said.format() in capsys.readouterr().out
     assert main([*argv, "-o", str(tmp_path / "out.svg")]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'out.svg'}\n"
     assert shown.format() in words(tmp_path / "out.svg")
 
 

@@ -26,6 +26,7 @@ __all__ = ["CommonSubexpressionElimination"]
 #: facts about an operation that do not change what it computes.  (Whether a gradient flows is not one of them: it
 #: decides what the gradient of the program will be.)
 FACTS = ("comp_op_name", "op_callstack", "place", "struct_name")
+#: operations that make one value of several, a vector, and take one apart
 BUNDLES = ("builtin.combine", "builtin.split")
 
 Table = dict[Any, Operation]
@@ -74,8 +75,8 @@ def _merged(op: Operation, tables: list[Table]) -> bool:
 def _repeatable(op: Operation) -> bool:
     """Whether running an operation once or twice makes no difference.
 
-    Only calls of rows and bundles are asked about; of these, those that are pure, draw no random numbers, do not
-    communicate, and read no state.
+    True for calls of rows and for BUNDLES, if they are pure, draw no random numbers, do not communicate, and read no
+    state; False for everything else.
     """
     traits = op.info.traits
     return (op.row is not None or op.name() in BUNDLES) and is_pure(op) and not traits & {

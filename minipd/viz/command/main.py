@@ -1,4 +1,5 @@
-"""`minipd draw THING ...`: a picture of something, as a file; without --out, what it shows, as text on the screen."""
+"""`minipd draw THING ...`: a picture of something, as a file whose path is printed; without --out,
+what it shows as text on the screen, DOT text for a graph."""
 
 from __future__ import annotations
 
@@ -50,6 +51,7 @@ def main(argv: list[str]) -> int:
         print(text.rstrip("\n"))
     else:
         picture.save(given.out)
+        print(given.out)
     return 0
 
 
@@ -61,6 +63,6 @@ def parser() -> argparse.ArgumentParser:
         part = parts.add_parser(thing.name, help=thing.about, description=f"draw {thing.about}")
         thing.arguments(part)
         part.add_argument("-o", "--out", type=Path, metavar="FILE.svg",
-                          help="the picture (graphs: or FILE.dot); without, text on the screen")
+                          help="the picture (graphs: or FILE.dot); without, text on the screen (graphs: DOT text)")
         part.set_defaults(draw=thing.draw)
     return top
