@@ -38,10 +38,10 @@ def test_an_exercise_accepts_what_is_right_and_refuses_the_rest(folder, name, tm
 
 
 def test_the_overview_shows_what_a_student_is_told(tmp_path):
-    """The failure in chapters/README.md is that of the first wrong solution of the exercise."""
+    """The failure in chapters/README.md is that of a wrong solution of the exercise."""
     lesson = chapter.read(1)
-    exercise = lesson.exercise("unbroadcast")
-    verdict = grade.grade(lesson, exercise, exercise.folder / "wrong" / "unbroadcast" / "from_the_left.py")
+    exercise = lesson.exercise("softmax_gradient")
+    verdict = grade.grade(lesson, exercise, exercise.folder / "wrong" / exercise.name / "the_last_product.py")
     text = report.verdict_text(lesson, verdict._replace(file=workspace.file_of(exercise)))
     assert text in (chapter.CHAPTERS / "README.md").read_text()
 

@@ -53,8 +53,8 @@ def test_the_later_one_is_placed_first():
     def f():
         offsets, size = plan((0, 2, 64), (1, 3, 128))()
         return overlap([Interval(0, 2, 64), Interval(1, 3, 128)], [o * ALIGNMENT for o in offsets]), size
-    check((None, 3), f, "buffers of 64 and 128 bytes, which live at 0..2 and at 1..3; the larger is placed first: which "
-                        "two overlap, and the arena")
+    check((None, 3), f, "buffers of 64 and 128 bytes, which live at 0..2 and at 1..3; the larger is placed first: "
+                        "which two overlap, and the arena")
 
 
 def test_a_common_position_is_enough():
