@@ -103,7 +103,7 @@ class Trainer:
         """Train to the last step, or until somebody asks to stop."""
         config, steps = self.config, self.config.train.steps
         folder = self._on_first(lambda: RunFolder.create(config.out))
-        unigram, bigram = self._entropies()
+        unigram, bigram = self._entropies() if self.first else (np.nan, np.nan)      # the first rank alone shows them
         texts = records.at_the_beginning(self.comm, self.model, self.step, {"unigram": unigram, "bigram": bigram})
         if folder is not None:
             save(config, folder.path / CONFIG)
