@@ -80,8 +80,8 @@ def _end_with_reader(pipe: int) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())    # they are for the other thread
     poll = select.poll()
     poll.register(pipe, 0)          # of what poll reports, an error is reported unasked
-    poll.poll()
-    os.killpg(0, signal.SIGKILL)
+    if any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll()):
+        os.killpg(0, signal.SIGKILL)
 
 
 @contextlib.contextmanager
