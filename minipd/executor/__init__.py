@@ -10,13 +10,15 @@
     ahead          what calls will be given, known before a run
     control        what operations that are no calls do
     frame          the state of one run
+    scope          program state by name, in arrays or in tensors
     memory         what a run holds, measured
     kernel_dialect the program as text, each operation with its kernel
 """
 
 from minipd.executor.ahead import calls_ahead
 from minipd.executor.calls import Call, register_maker
-from minipd.executor.executor import Executor, Scope
+from minipd.executor.executor import Executor
 from minipd.executor.memory import Memory
+from minipd.executor.scope import Scope, TensorScope
 
-__all__ = ["Call", "Executor", "Memory", "Scope", "calls_ahead", "register_maker"]
+__all__ = ["Call", "Executor", "Memory", "Scope", "TensorScope", "calls_ahead", "register_maker"]

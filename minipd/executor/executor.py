@@ -18,16 +18,13 @@ from minipd.executor.layout import Layout
 from minipd.executor.memory import Memory, root
 from minipd.executor.plan import ALIGNMENT, Plan
 from minipd.executor.preparation import Preparation
+from minipd.executor.scope import Scope
 from minipd.framework.dim import bind_shape
 from minipd.framework.meta import describe
 from minipd.ir.program import Program
 from minipd.ir.value import Value
 
-__all__ = ["Executor", "Scope"]
-
-
-class Scope(dict[str, np.ndarray]):
-    """Program state by name."""
+__all__ = ["Executor"]
 
 
 class Arena:

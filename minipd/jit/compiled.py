@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from minipd.autograd.tape import record_call
-from minipd.executor import Executor
+from minipd.executor import Executor, TensorScope
 from minipd.framework import dtype as dtypes
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
@@ -23,11 +23,8 @@ from minipd.jit.stages import Options, run_stages
 __all__: list[str] = []
 
 
-class Handles(MutableMapping[str, np.ndarray]):
+class Handles(TensorScope):
     """Tensors as the scope of an executor."""
-
-    def __init__(self, tensors: Mapping[str, Tensor]):
-        self.tensors = tensors
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self.tensors[name].payload
@@ -40,15 +37,6 @@ class Handles(MutableMapping[str, np.ndarray]):
             np.copyto(x.payload, array)
             x.storage.version += 1
             x.seen = x.storage.version
-
-    def __delitem__(self, name: str) -> None:
-        raise TypeError(f"program state {name!r} belongs to a tensor and cannot be removed")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.tensors)
-
-    def __len__(self) -> int:
-        return len(self.tensors)
 
 
 class Call:

@@ -6,7 +6,7 @@ where it is: a run reads and writes what the tensors outside hold of this rank's
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from minipd.dist.partition import output_types, partition
 from minipd.dist.placements import Placement, Replicate
 from minipd.dist.sharding import local_window
 from minipd.dist.value import DistValue
-from minipd.executor import Executor
+from minipd.executor import Executor, TensorScope
 from minipd.framework.context import Kernels
 from minipd.framework.dim import bind_shape, is_symbolic, substitute_all
 from minipd.framework.rank import current
@@ -34,11 +34,8 @@ __all__ = ["RankProgram"]
 Feed = Mapping[str, np.ndarray | DistValue]
 
 
-class Shards(MutableMapping[str, np.ndarray]):
+class Shards(TensorScope):
     """Distributed tensors as the scope of an executor: name -> what this rank holds."""
-
-    def __init__(self, tensors: Mapping[str, Tensor]):
-        self.tensors = tensors
 
     def __getitem__(self, name: str) -> np.ndarray:
         return local_array(self.tensors[name])
@@ -49,15 +46,6 @@ class Shards(MutableMapping[str, np.ndarray]):
             t.payload.local = array
         else:
             t.payload = array
-
-    def __delitem__(self, name: str) -> None:
-        raise TypeError(f"program state {name!r} belongs to a tensor and cannot be removed")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.tensors)
-
-    def __len__(self) -> int:
-        return len(self.tensors)
 
 
 class ShardedProgram:
