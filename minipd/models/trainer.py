@@ -20,7 +20,7 @@ from minipd.framework.context import RankContext
 from minipd.framework.dtype import set_default_dtype
 from minipd.framework.errors import InputError
 from minipd.framework.rank import enter, leave
-from minipd.models import plot, records
+from minipd.models import records
 from minipd.models.batches import Batches, validation_batches
 from minipd.models.build import build
 from minipd.models.config import RunConfig, save, validate
@@ -118,7 +118,7 @@ class Trainer:
             f"held-out text: unigram entropy {unigram:.3f}, bigram {bigram:.3f} nats/token")
         try:
             finished = self._loop(folder, path)
-            self._finish(folder, path, unigram, bigram, sample=finished)    # who asked to stop waits for no sample
+            self._finish(folder, path, sample=finished)    # who asked to stop waits for no sample
         finally:                                        # after an error too: the bar has hidden the terminal's cursor
             self.progress.finish()
             if folder is not None:
@@ -215,7 +215,7 @@ class Trainer:
                  "dtype": self.config.train.dtype}
         save_checkpoint(path / CHECKPOINTS / f"step-{step:06d}", self.step.state(), extra, self.comm)
 
-    def _finish(self, folder: RunFolder | None, path: Path, unigram: float, bigram: float, sample: bool) -> None:
+    def _finish(self, folder: RunFolder | None, path: Path, sample: bool) -> None:
         s = self.config.sample
         text = ""
         if s.tokens and sample:
@@ -227,11 +227,10 @@ class Trainer:
         if folder is not None:
             for name, record in texts.items():
                 folder.write(name, record)
-            plot.loss_curve(read_metrics(path), path / "loss.svg", unigram, bigram)
             if text:
                 folder.write("sample.txt", text + "\n")
                 self.progress.note(f"\n{text}\n")
-            self.progress.note(f"loss curve{', checkpoint and sample' if text else ' and checkpoint'}: {path}")
+            self.progress.note(f"checkpoint{' and sample' if text else ''}: {path}")
             self.progress.note(report_at_the_end(path))
 
 

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -237,6 +238,38 @@ def test_training_ends_with_a_report(tmp_path, capsys):
     assert page.sections == ["loss", "sample", "mesh", "pipeline", "parameters", "program", "memory", "configuration"]
     words = " ".join(page.texts)
     assert "unigram" in words and "rank 1, stage 1" in words and "jit_kernel" in words
+
+
+def metrics(run, *losses):
+    """Write what steps 1, 2, ... measured."""
+    (run / "metrics.jsonl").write_text("".join(
+        json.dumps({"step": step, "seconds": 0.5, "tokens": 32, "lr": 0.1, **row}) + "\n"
+        for step, row in enumerate(losses, 1)))
+
+
+def test_the_loss_curve_is_a_file_too_the_same_for_the_same_run(tmp_path):
+    run = pipeline_run(tmp_path / "0001")
+    metrics(run, {"loss": 6.9}, {"loss": 6.0, "val_loss": 6.2}, {"loss": math.nan}, {"loss": 5.0, "val_loss": 5.1})
+    (run / "entropy.json").write_text('{"unigram": 5.9, "bigram": 3.94}')
+    write_report(run)
+    curve = (run / "loss.svg").read_bytes()
+    words = [e.text for e in ElementTree.fromstring(curve).iter() if e.tag.endswith("text")]
+    assert {"training", "validation", "unigram 5.90", "bigram 3.94", "step"} <= set(words)
+    write_report(run)
+    assert (run / "loss.svg").read_bytes() == curve
+
+
+def test_only_the_losses_that_were_measured_are_drawn_and_without_steps_none(tmp_path):
+    run = pipeline_run(tmp_path / "0001")
+    (run / "entropy.json").unlink()
+    metrics(run, {"loss": 6.9})
+    write_report(run)
+    text = (run / "loss.svg").read_text()
+    assert "training" in text and "validation" not in text and "unigram" not in text
+    (run / "loss.svg").unlink()
+    metrics(run)
+    write_report(run)
+    assert not (run / "loss.svg").exists()
 
 
 def test_the_command(tmp_path, capsys):

@@ -31,7 +31,7 @@ from minipd.viz.svg import Svg
 
 __all__ = ["main", "report_at_the_end", "write_report"]
 
-REPORT = "report.html"
+REPORT, CURVE = "report.html", "loss.svg"
 
 
 def main(argv: list[str]) -> int:
@@ -43,15 +43,18 @@ def main(argv: list[str]) -> int:
 
 
 def write_report(run: Path) -> Path:
-    """Write `report.html` into a run folder, whole or not at all; returns its path.
+    """Write `report.html` into a run folder, whole or not at all, and its loss curve as `loss.svg`; returns its path.
 
     Raises: InputError if it is no run folder, a file in it is not what it should be, or it cannot be written.
     """
-    page = html(read_run(run))
+    found = read_run(run)
+    page, curve = html(found), figures.loss(found)
     try:
         write_atomically(run / REPORT, page)
     except OSError as error:
         raise InputError("a run folder that can be written", f"{run} ({reason(error)})", "change its rights") from None
+    if curve is not None:
+        curve.save(run / CURVE)
     return run / REPORT
 
 
