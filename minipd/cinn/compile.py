@@ -20,9 +20,9 @@ from minipd.cinn.ir.printer import text
 from minipd.cinn.kernels import KERNELS, kernel_of
 from minipd.cinn.lower import CannotLower, lower
 from minipd.cinn.parts import prepare
+from minipd.cinn.runtime.build import build_versions
 from minipd.cinn.runtime.compiler import process_compiler
 from minipd.cinn.runtime.kernel import Kernel, Version
-from minipd.cinn.runtime.prepare import prepare as build_kernels
 from minipd.cinn.schedule import ScheduleError, schedule
 from minipd.cinn.sizes import free_rows
 from minipd.executor import calls_ahead
@@ -57,7 +57,7 @@ def compile_groups(program: Program, comm: Any = None) -> int:
             failed.append(_give_up(group, problem))
     versions = versions_of(program, lowered)
     unique = list(dict.fromkeys(versions.values()))
-    errors = dict(zip(unique, build_kernels(unique, comm), strict=True))
+    errors = dict(zip(unique, build_versions(unique, comm), strict=True))
     for group, version in versions.items():
         error = errors[version]
         if error is None:

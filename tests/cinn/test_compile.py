@@ -260,7 +260,7 @@ def test_a_group_that_cannot_be_lowered_runs_as_library_kernels(monkeypatch):
 
 
 def test_kernels_that_cannot_be_built_warn_once(monkeypatch):
-    monkeypatch.setattr(compiling, "build_kernels", lambda versions, comm: [
+    monkeypatch.setattr(compiling, "build_versions", lambda versions, comm: [
         KernelError(f"no kernel could be built for {v.kernel.function.name}: no compiler") for v in versions])
     check_fallback(r"\(and 1 more of 2\) runs as library kernels.*no compiler", 0)
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from minipd.cinn.runtime.build import build_versions
 from minipd.cinn.runtime.compiler import Compiler, content_key
 from minipd.cinn.runtime.kernel import Kernel, Version, compile_function
-from minipd.cinn.runtime.prepare import prepare
 from minipd.dist.comm.sim import World
 from tests.cinn.loops import rms_norm, softmax
 
@@ -182,7 +182,7 @@ def test_processes_share_a_cold_folder(tmp_path, pytestconfig):
 
 
 def test_importing_the_runtime_does_not_import_numba():
-    code = ("import sys, minipd.cinn.runtime.prepare, minipd.cinn.codegen.numba_source; "
+    code = ("import sys, minipd.cinn.runtime.build, minipd.cinn.codegen.numba_source; "
             "assert 'numba' not in sys.modules and 'llvmlite' not in sys.modules")
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
@@ -192,18 +192,18 @@ def test_ranks_share_the_compiling(tmp_path):
     """Two functions on both ranks: each compiles one, and loads the other."""
     def run(comm):
         compiler = Compiler(tmp_path)
-        assert prepare(versions(compiler, softmax(), rms_norm()), comm) == [None, None]
+        assert build_versions(versions(compiler, softmax(), rms_norm()), comm) == [None, None]
         return compiler.statistics.compiled, compiler.statistics.loaded, comm.counts.total()
     assert World(2).run(run) == [(1, 1, 2), (1, 1, 2)]
     compiler = Compiler(tmp_path)
-    prepare(versions(compiler, softmax(), rms_norm()))
+    build_versions(versions(compiler, softmax(), rms_norm()))
     assert compiler.statistics.compiled == 0
 
 
 def test_ranks_may_have_different_functions(tmp_path):
     def run(comm):
         compiler = Compiler(tmp_path)
-        prepare(versions(compiler, *[softmax()][:comm.rank]), comm)
+        build_versions(versions(compiler, *[softmax()][:comm.rank]), comm)
         return compiler.statistics.compiled
     assert World(2).run(run) == [0, 1]
 
@@ -214,6 +214,6 @@ def test_what_cannot_be_built_is_an_error_in_the_list(tmp_path, monkeypatch):
     def broken(*args):
         raise RuntimeError("out of registers")
     monkeypatch.setattr("minipd.cinn.runtime.compiler.module_of", broken)
-    (error,) = prepare(versions(Compiler(tmp_path), softmax()))
+    (error,) = build_versions(versions(Compiler(tmp_path), softmax()))
     assert isinstance(error, KernelError)
     assert str(error) == "no kernel could be built for softmax (softmax): RuntimeError: out of registers"

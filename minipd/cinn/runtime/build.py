@@ -8,10 +8,10 @@ from typing import Any
 from minipd.cinn.runtime.compiler import KernelError, content_key
 from minipd.cinn.runtime.kernel import Version
 
-__all__ = ["prepare"]
+__all__ = ["build_versions"]
 
 
-def prepare(versions: Sequence[Version], comm: Any = None) -> list[KernelError | None]:
+def build_versions(versions: Sequence[Version], comm: Any = None) -> list[KernelError | None]:
     """Compile what is not on disk yet, shared out among the ranks; then every rank loads its own versions.
 
     All ranks of `comm` (a Communicator; None: this one only) call it, each with the versions of its own program; they
