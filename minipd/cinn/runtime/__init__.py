@@ -1,1 +1,2 @@
-"""Kernels at run time: `compiler` builds them, `store` keeps them, `kernel` calls them, `build` shares the work among ranks."""
+"""Kernels at run time: `compiler` builds them, `store` keeps them, `kernel` calls them, `build` shares the work among
+ranks."""
