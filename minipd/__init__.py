@@ -6,7 +6,10 @@ defines a name.
 """
 
 import os as _os
+import sys as _sys
 
+from minipd.as_paddle import install_as_paddle as install_as_paddle
+from minipd.as_paddle import say_what_is_missing as _say_what_is_missing
 from minipd.framework.floors import Floor as _Floor
 from minipd.framework.floors import wire as _wire
 
@@ -17,7 +20,7 @@ FLOORS = (
            exports=("framework.dtype", "framework.tensor", "framework.random", "framework.flags",
                     "ops.creation", "ops.cast", "ops.math", "ops.elementary", "ops.logic", "ops.reduce", "ops.linalg",
                     "ops.broadcast", "ops.reshape", "ops.slicing", "ops.joining", "ops.triangle", "ops.activation",
-                    "ops.embedding", "ops.loss", "ops.random",
+                    "ops.embedding", "ops.loss", "ops.random", "ops.inplace",
                     "autograd.mode", "autograd.engine", "nn.param_attr", "nn.parameter", "io.serialization"),
            imports=("ops.methods", "ops.update", "ops.norm", "ops.rope", "autograd.tape", "autograd.methods",
                     "autograd", "nn", "optimizer", "regularizer", "io")),
@@ -36,4 +39,8 @@ FLOORS = (
 
 _names = _wire(__name__, FLOORS, _os.environ)
 globals().update(_names)
-__all__ = sorted(_names)
+__all__ = sorted([*_names, "install_as_paddle"])
+
+for _module in ("", ".nn", ".nn.functional", ".nn.initializer", ".optimizer", ".optimizer.lr", ".regularizer",
+                ".autograd", ".io"):
+    _say_what_is_missing(_sys.modules[__name__ + _module])

@@ -46,6 +46,7 @@ COMMANDS = (
             "minipd.viz.command.main:main"),
     Command("launch", "run a script on several ranks", "minipd.dist.launch:main"),
     Command("train", "train a Llama", "minipd.models.train:main", computes=True),
+    Command("as-paddle", "run a script that says `import paddle`", "minipd.as_paddle:main", computes=True),
     Command("report", "write the report of a run, from its folder", "minipd.models.report:main"),
 )
 

@@ -103,7 +103,7 @@ def tape(run: Callable) -> Callable:
                 payloads.append(x.payload)
                 storage = x.storage
                 if storage is not None and storage.version != x.seen:
-                    check_fresh(x, row)
+                    check_fresh(x, row.name)
                 if x.stop_gradient:
                     edges.append(None)
                 else:

@@ -15,6 +15,8 @@ An operand annotated `Meta` is shape-only: its values are never read, so they ar
 parameters name what to keep from the forward call: inputs, outputs (`out`), attributes.  Annotated `Meta`, only shape
 and dtype are kept.  Only the rules whose input wants a gradient are recorded, and only they save.
 
+*Families.*  What rows of a family share (a shape rule, above all) they may inherit: `class Sin(Floating)`.
+
 *Later columns* (decomposition, SPMD rule, cost, ...) are added by later floors with `add_column`, never here.
 """
 
@@ -106,7 +108,7 @@ class Row:
     """One operator.  Calling it dispatches: `Row(*operands, **attributes)`."""
 
     def __init__(self, name: str, cls: type, traits: tuple[Trait, ...], dialect: str):
-        d = dict(vars(cls))
+        d = {k: v for base in reversed(cls.__mro__[:-1]) for k, v in vars(base).items()}
         self.name, self.dialect, self.doc = name, dialect, inspect.cleandoc(cls.__doc__ or "")
         self.__doc__ = self.doc
         self.traits = frozenset(traits)

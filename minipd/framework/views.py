@@ -21,7 +21,7 @@ import numpy as np
 from minipd.framework.layout import reshape_shares
 from minipd.framework.meta import Meta, describe
 from minipd.framework.rank import current, dispatch
-from minipd.framework.row import ROWS
+from minipd.framework.row import ROWS, Row
 from minipd.framework.tensor import Tensor, aliased, shared
 
 __all__: list[str] = []
@@ -68,7 +68,7 @@ def _relaid(base: Tensor, view: Tensor, row: Any, attrs: dict) -> bool:
     return False
 
 
-def check_fresh(x: Tensor, row: Any) -> None:
+def check_fresh(x: Tensor, what: str) -> None:
     """Raise if the gradient history of `x` misses a write to its memory.  Called where x has not seen the last write.
 
     It misses a write that has history itself, and, if x is the result of a recorded call, every write that was made
@@ -80,23 +80,24 @@ def check_fresh(x: Tensor, row: Any) -> None:
         return
     if x.seen < s.tracked or x.seen < s.recorded and not x.stop_gradient and not x.is_leaf:
         raise RuntimeError(
-            f"{row.name}: tensor {x.name} {describe(x.payload)} shares memory with a tensor that was written in place "
+            f"{what}: tensor {x.name} {describe(x.payload)} shares memory with a tensor that was written in place "
             f"afterwards (this handle saw version {x.seen}, the memory is at version {s.version}), so its gradient "
             "history misses that write: take the view again after the write, or read it under no_grad()")
 
 
-def write(x: Tensor, row: Any, *others: Any, **attrs: Any) -> Tensor:
-    """`x.op_(...)`: compute `row(x, *others)` and let `x` be the result.  Returns x.
+def write(x: Tensor, function: Any, *others: Any, **attrs: Any) -> Tensor:
+    """`x.f_(...)`: compute `function(x, *others)`, of a row or a public function, and let x be its result.  Returns x.
 
     Raises: RuntimeError on a leaf that wants a gradient, and where the write cannot be seen by everyone it must reach;
     ValueError if the result has another shape or dtype than x.
     """
-    what = f"in-place {row.name}_"
+    name = function.name if isinstance(function, Row) else function.__name__
+    what = f"in-place {name}_"
     check_writable(x, what)
     if x.storage is not None and x.storage.version != x.seen and current().grad_enabled:
-        check_fresh(x, row)
-    old = x if x.node is None else _old_value(x, row)
-    out = dispatch(row, (old, *(old if other is x else other for other in others)), attrs)
+        check_fresh(x, name)
+    old = x if x.node is None else _old_value(x, function)
+    out = function(old, *(old if other is x else other for other in others), **attrs)
     if out.payload.shape != x.payload.shape or out.payload.dtype != x.payload.dtype:
         raise ValueError(f"{what}: expected a result like the tensor written, {describe(x.payload)}, got "
                          f"{describe(out.payload)}; use the operation that returns a new tensor")
@@ -120,14 +121,16 @@ def check_writable(x: Tensor, what: str) -> None:
                            "copy")
 
 
-def _old_value(x: Tensor, row: Any) -> Tensor:
+def _old_value(x: Tensor, function: Any) -> Tensor:
     """A handle on the value that `x` has before it is written.  Were x itself the operand, the node that x gets would
-    hold x: a cycle.  A rule that needs the old value (of y in `y.multiply_(x)`) gets a copy, for the memory is written.
+    hold x: a cycle.  A rule that needs the old value (of y in `y.multiply_(x)`) gets a copy, for the memory is written;
+    so does a public function that is not the call of one `row`: what its rows keep is not known beforehand.
     """
     old = Tensor(x.payload)
     old.node, old.index, old.stop_gradient = x.node, x.index, x.stop_gradient
     old.storage, old.seen = x.storage, x.seen
-    if type(x.payload) is np.ndarray and current().grad_enabled and row.saves_first:
+    row = function if isinstance(function, Row) else getattr(function, "row", None)
+    if type(x.payload) is np.ndarray and current().grad_enabled and (row is None or row.saves_first):
         old.payload, old.storage = x.payload.copy(), None
     return old
 

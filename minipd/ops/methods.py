@@ -1,21 +1,23 @@
-"""Tensor methods and operators: every entry is the public function of the same name."""
+"""Tensor methods and operators: a public function whose first parameter is a tensor is a method of Tensor too."""
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from minipd.framework.context import using
 from minipd.framework.meta import Unfilled, describe
 from minipd.framework.row import ROWS
 from minipd.framework.tensor import Tensor
-from minipd.framework.views import check_writable, rebind, write
+from minipd.framework.views import check_writable, rebind
 from minipd.ops import (
-    activation,
     broadcast,
     creation,
     elementary,
     embedding,
     indexing,
+    inplace,
+    joining,
     linalg,
     logic,
     math,
@@ -25,30 +27,26 @@ from minipd.ops import (
     triangle,
 )  # fmt: skip
 from minipd.ops.cast import cast
-from minipd.ops.joining import split
-from minipd.ops.promotion import promoted
 
 __all__: list[str] = []
 
-METHODS = {
-    math: "abs add divide maximum minimum multiply neg pow scale square subtract",
-    elementary: "cos exp log rsqrt sin sqrt tanh",
-    logic: "equal greater_equal greater_than isfinite less_equal less_than not_equal "
-           "logical_and logical_not logical_or",
-    reduce: "argmax max mean min sum",
-    reshape: "flatten reshape squeeze t transpose unsqueeze",
-    slicing: "slice strided_slice",
-    triangle: "tril triu",
-    broadcast: "broadcast_to expand expand_as reduce_as",
-    creation: "clone",
-    linalg: "matmul",
-    embedding: "take_along_axis",
-}
+#: The modules whose public functions of a tensor are methods of Tensor too.
+FAMILIES = (math, elementary, logic, reduce, reshape, slicing, triangle, broadcast, creation, joining, linalg,
+            embedding, inplace)
 
-for _module, _names in METHODS.items():
-    for _name in _names.split():
-        setattr(Tensor, _name, getattr(_module, _name))
-Tensor.split = split
+
+def _of_a_tensor(function: Any) -> bool:
+    """Whether a function's first parameter is a tensor, as its annotation says."""
+    first = next(iter(inspect.signature(function).parameters.values()), None)
+    return first is not None and first.annotation in ("Tensor", Tensor)
+
+
+for _module in FAMILIES:
+    for _name in _module.__all__:
+        if _of_a_tensor(getattr(_module, _name)):
+            if _name in vars(Tensor):
+                raise TypeError(f"{_module.__name__}.{_name}: Tensor has an attribute of that name already")
+            setattr(Tensor, _name, getattr(_module, _name))
 
 for _operator, _function in (("add", math.add), ("sub", math.subtract), ("mul", math.multiply),
                              ("truediv", math.divide), ("pow", math.pow), ("matmul", linalg.matmul)):
@@ -133,34 +131,12 @@ def set_value(self: Tensor, value: Any) -> None:
         rebind(self, new, "set_value")
 
 
-def _inplace(row: Any) -> Any:
-    def method(self: Tensor, *others: Any, **attrs: Any) -> Tensor:
-        if others and not isinstance(others[0], Tensor):
-            others = (promoted(row.name, self, others[0])[1], *others[1:])
-        return write(self, row, *others, **attrs)
-    method.__name__ = method.__qualname__ = f"{row.name}_"
-    method.__doc__ = f"{row.name}, in place.  Returns the tensor itself."
-    return method
-
-
-for _row in (math.Add, math.Subtract, math.Multiply, math.Divide, elementary.Exp, elementary.Sqrt,
-             elementary.Rsqrt, elementary.Tanh,
-             activation.Relu, activation.Sigmoid, math.Abs):
-    setattr(Tensor, f"{_row.name}_", _inplace(_row))
-
-
-def scale_(self: Tensor, scale: Any = 1.0, bias: float = 0.0, bias_after_scale: bool = True, act: str | None = None,
-           name: str | None = None) -> Tensor:
-    """scale * x + bias (or scale * (x + bias)), in place.  Returns the tensor itself."""
-    return write(self, math.Scale, **math.scale_attrs(self, scale, bias, bias_after_scale, act))
-
-
 def clear_gradient(self: Tensor, set_to_zero: bool = False) -> None:
     """Forget `.grad` (or fill it with zeros)."""
     self.grad = creation.zeros_like(self.grad) if set_to_zero and self.grad is not None else None
 
 
-for _method in (astype, zero_, fill_, scale_, set_value, clear_gradient):
+for _method in (astype, zero_, fill_, set_value, clear_gradient):
     setattr(Tensor, _method.__name__, _method)
 Tensor.cast = astype
 Tensor.clear_grad = clear_gradient

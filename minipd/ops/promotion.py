@@ -60,9 +60,9 @@ def promoted(what: str, x: Any, y: Any, division: bool = False, arithmetic: bool
 
 def binary(row: Row) -> Any:
     """The public function of a two-operand row: promotion only when it is needed."""
-    name, division, arithmetic = row.name, row.name == "divide", row.name not in ("maximum", "minimum")
+    what, division, arithmetic = row.name, row.name == "divide", row.name not in ("maximum", "minimum")
 
-    def call(x: Any, y: Any, name_: str | None = None) -> Tensor:
+    def call(x: Tensor, y: Any, name: str | None = None) -> Tensor:
         if isinstance(x, Tensor):
             d = x.payload.dtype
             if isinstance(y, Tensor):
@@ -70,8 +70,9 @@ def binary(row: Row) -> Any:
                     return current().handler(row, (x, y), NO_ATTRS)
             elif type(y) is float and d in dtypes.FLOATS:
                 return current().handler(row, (x, y), NO_ATTRS)
-        return dispatch(row, promoted(name, x, y, division, arithmetic), NO_ATTRS)
-    call.__name__ = call.__qualname__ = name
+        return dispatch(row, promoted(what, x, y, division, arithmetic), NO_ATTRS)
+    call.row = row  # type: ignore[attr-defined]
+    call.__name__ = call.__qualname__ = what
     call.__doc__ = f"{row.doc}\n\nOperands of different dtypes are promoted by Paddle's table; numbers are weak."
     return call
 
@@ -82,6 +83,7 @@ def unary(row: Row, floating: bool = False) -> Any:
         if floating and x.payload.dtype not in dtypes.FLOATS:
             x = cast(x, dtypes.get_default_dtype_np())
         return dispatch(row, (x,), NO_ATTRS)
+    call.row = row  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = row.name
     call.__doc__ = row.doc
     return call

@@ -6,6 +6,7 @@
 
     elementwise.py  reduction.py  linalg.py  manipulation.py  reshape.py  indexing.py  loss.py  creation.py
     optimizer.py    identity.py (reshard, match)
+    general.py      tables of the rows that need no rule of their own
 
 >>> import numpy as np
 >>> from minipd.dist.mesh import parse_mesh
@@ -21,6 +22,7 @@ from minipd.dist import rows  # noqa: F401  (so that they are there to get their
 from minipd.dist.spmd import (  # noqa: F401  (their rules enter the table when they are imported)
     creation,
     elementwise,
+    general,
     identity,
     indexing,
     linalg,

@@ -1,0 +1,92 @@
+"""`import paddle` means minipd: for scripts, and documentation, that are written for Paddle.
+
+    minipd.install_as_paddle()          from here on, in this process
+    minipd as-paddle script.py ...      for one script
+
+`paddle.nn.functional` is then the very module `minipd.nn.functional`, under a second name.  A name that minipd does not
+have raises an AttributeError that says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import runpy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from minipd.framework.errors import InputError
+
+__all__ = ["install_as_paddle"]
+
+OURS, PADDLES = "minipd", "paddle"
+
+
+class _SecondName(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds `paddle.x` where there is a `minipd.x`, and loads it as that very module."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> Any:
+        if fullname != PADDLES and not fullname.startswith(PADDLES + "."):
+            return None
+        if importlib.util.find_spec(_ours(fullname)) is None:
+            raise ModuleNotFoundError(f"minipd has no module {fullname}", name=fullname)
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: Any) -> ModuleType:
+        module = importlib.import_module(_ours(spec.name))
+        self.own_spec = module.__spec__         # the import system is about to replace it
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self.own_spec
+
+
+def _ours(name: str) -> str:
+    return OURS + name.removeprefix(PADDLES)
+
+
+def install_as_paddle() -> None:
+    """Let `import paddle`, and of everything in it, mean minipd in this process.
+
+    Raises: ImportError if another paddle has been imported already.
+    """
+    there = sys.modules.get(PADDLES)
+    if there is not None and there is not sys.modules[OURS]:
+        raise ImportError(f"install_as_paddle: paddle is imported already, from {getattr(there, '__file__', '?')}; "
+                          "call it before the first `import paddle`")
+    if not any(isinstance(finder, _SecondName) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _SecondName())
+
+
+def say_what_is_missing(module: ModuleType) -> None:
+    """Let a name that `module` lacks raise an AttributeError that says so, in Paddle's terms."""
+    def missing(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+        near = difflib.get_close_matches(name, [n for n in vars(module) if not n.startswith("_")], n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise AttributeError(f"minipd has no {PADDLES}{module.__name__.removeprefix(OURS)}.{name}{hint}")
+    vars(module).setdefault("__getattr__", missing)
+
+
+def main(argv: list[str]) -> int:
+    """Run a script in which `import paddle` means minipd."""
+    parser = argparse.ArgumentParser(prog="minipd as-paddle",
+                                     description="run a script in which `import paddle` means minipd")
+    parser.add_argument("script", help="a Python file")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script finds in sys.argv[1:]")
+    args = parser.parse_args(argv)
+    if not Path(args.script).is_file():
+        raise InputError("a Python file to run", repr(args.script), "give the path of a script")
+    install_as_paddle()
+    sys.argv = [args.script, *args.arguments]
+    sys.path.insert(0, str(Path(args.script).resolve().parent))
+    runpy.run_path(args.script, run_name="__main__")
+    return 0

@@ -1,0 +1,45 @@
+"""Rules for operators that need none of their own, by two tables: those that work element by element, and those whose
+operands must be whole.
+
+A row in `WHOLE` is right on any mesh and parallel on none: its operands are gathered, and every rank computes all of
+it, as Paddle does where an operator has no rule.  A row moves out of this table when somebody writes its rule.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from minipd.dist.placements import Replicate
+from minipd.dist.spmd.notation import Notation, pointwise
+from minipd.dist.spmd.table import Call, Inferred, spmd, spmd_placed
+from minipd.framework.row import ROWS
+
+__all__: list[str] = []
+
+POINTWISE = ""
+
+WHOLE = ""
+
+
+def _pointwise(name: str) -> None:
+    def rule(*operands: Any, **attrs: Any) -> Notation:
+        return pointwise(*operands)
+    rule.__signature__ = inspect.signature(ROWS[name].infer_meta)  # type: ignore[attr-defined]
+    spmd(name)(rule)
+
+
+def _whole(name: str) -> None:
+    row = ROWS[name]
+
+    def rule(call: Call) -> Inferred:
+        everywhere = (Replicate(),) * call.mesh.ndim
+        results = row.infer_meta(*call.metas, **call.attrs) if row.multi else (None,)
+        return Inferred(tuple(everywhere for _ in call.metas), tuple(everywhere for _ in results))
+    spmd_placed(name)(rule)
+
+
+for _name in POINTWISE.split():
+    _pointwise(_name)
+for _name in WHOLE.split():
+    _whole(_name)
