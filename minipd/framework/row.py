@@ -49,6 +49,8 @@ class Trait(enum.Enum):
     SIDE_EFFECT = "SideEffect"      # never removed
     COMMUTATIVE = "Commutative"
     ELEMENTWISE = "Elementwise"
+    DISCRETE = "Discrete"           # the result is a truth value, an index or a count: no gradient passes
+    ALLOCATES = "Allocates"         # the kernel makes its result, and takes no buffer for it
     EXACT = "Exact"                 # moves or compares data, no rounding: every dtype runs natively
 
 

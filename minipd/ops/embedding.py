@@ -11,7 +11,7 @@ from typing import Any
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.meta import Meta, describe
-from minipd.framework.row import op
+from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import as_operand
 from minipd.ops.shapes import normalize_axis
@@ -130,7 +130,7 @@ def _add_rows(xp: Any, out: Any, x: Any, g: Any, window: Any) -> None:
     out[rows[first]] = xp.add.reduceat(g, first, axis=0, dtype=g.dtype)
 
 
-@op("take_along_axis")
+@op("take_along_axis", Trait.ALLOCATES)
 class TakeAlongAxis:
     """out[..., i, ...] = x[..., indices[..., i, ...], ...] along `axis`; other dimensions as x's."""
 
@@ -150,7 +150,7 @@ class TakeAlongAxis:
         return TakeAlongAxisGrad(g, indices, as_operand(x), axis=axis)
 
 
-@op("take_along_axis_grad")
+@op("take_along_axis_grad", Trait.ALLOCATES)
 class TakeAlongAxisGrad:
     """g added up where the indices say along `axis`, into zeros like `like`."""
 

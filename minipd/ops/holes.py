@@ -23,18 +23,14 @@ class Hole(NamedTuple):
 HOLES: list[Hole] = [
     Hole("vjp", "no tensor operand that a gradient could belong to", (
         "arange", "full", "full_int_array", "full_like", "gaussian", "shape_only", "uniform")),
-    Hole("vjp", "the result is a truth value or an index: the gradient is zero wherever it exists", (
-        "argmax", "equal", "greater_equal", "greater_than", "isfinite", "less_equal", "less_than", "logical_and",
-        "logical_not", "logical_or", "not_equal")),
+    Hole("vjp", "the result is a truth value, an index or a count: the gradient is zero wherever it exists", (
+        Trait.DISCRETE,)),
     Hole("vjp", "stopping the gradient is what it is for", ("share_data_",)),
     Hole("vjp", "a step of an optimizer ends what is differentiated", ("adamw", "sgd")),
     Hole("kernel_out", "a view shares its operand's memory: there is nothing to write", (Trait.VIEW,)),
     Hole("kernel_out", "a few integers, computed once when a program is loaded", ("full_int_array",)),
     Hole("kernel_out", "one element of memory, whatever its shape", ("shape_only",)),
-    Hole("kernel_out", "allocates: the random generator returns an array of its own", (
-        "dropout", "gaussian", "uniform")),
-    Hole("kernel_out", "allocates: numpy gathers and scatters along an axis through arrays of its own", (
-        "take_along_axis", "take_along_axis_grad")),
+    Hole("kernel_out", "allocates: the array module makes the result, and takes no buffer for it", (Trait.ALLOCATES,)),
 ]
 
 

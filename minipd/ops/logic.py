@@ -18,7 +18,7 @@ def _bool(what: str, *xs: Any) -> Meta:
     return Meta(elementwise(what, *xs).shape, dtypes.bool.np)
 
 
-@op("equal", Trait.ELEMENTWISE, Trait.COMMUTATIVE, Trait.EXACT)
+@op("equal", Trait.ELEMENTWISE, Trait.COMMUTATIVE, Trait.EXACT, Trait.DISCRETE)
 class Equal:
     """x == y, broadcast; NaN equals nothing."""
 
@@ -28,7 +28,7 @@ class Equal:
     kernel = ufunc("equal")
 
 
-@op("not_equal", Trait.ELEMENTWISE, Trait.COMMUTATIVE, Trait.EXACT)
+@op("not_equal", Trait.ELEMENTWISE, Trait.COMMUTATIVE, Trait.EXACT, Trait.DISCRETE)
 class NotEqual:
     """x != y, broadcast."""
 
@@ -38,7 +38,7 @@ class NotEqual:
     kernel = ufunc("not_equal")
 
 
-@op("less_than", Trait.ELEMENTWISE, Trait.EXACT)
+@op("less_than", Trait.ELEMENTWISE, Trait.EXACT, Trait.DISCRETE)
 class LessThan:
     """x < y, broadcast."""
 
@@ -48,7 +48,7 @@ class LessThan:
     kernel = ufunc("less")
 
 
-@op("less_equal", Trait.ELEMENTWISE, Trait.EXACT)
+@op("less_equal", Trait.ELEMENTWISE, Trait.EXACT, Trait.DISCRETE)
 class LessEqual:
     """x <= y, broadcast."""
 
@@ -58,7 +58,7 @@ class LessEqual:
     kernel = ufunc("less_equal")
 
 
-@op("greater_than", Trait.ELEMENTWISE, Trait.EXACT)
+@op("greater_than", Trait.ELEMENTWISE, Trait.EXACT, Trait.DISCRETE)
 class GreaterThan:
     """x > y, broadcast."""
 
@@ -68,7 +68,7 @@ class GreaterThan:
     kernel = ufunc("greater")
 
 
-@op("greater_equal", Trait.ELEMENTWISE, Trait.EXACT)
+@op("greater_equal", Trait.ELEMENTWISE, Trait.EXACT, Trait.DISCRETE)
 class GreaterEqual:
     """x >= y, broadcast."""
 
@@ -78,7 +78,7 @@ class GreaterEqual:
     kernel = ufunc("greater_equal")
 
 
-@op("logical_and", Trait.ELEMENTWISE, Trait.COMMUTATIVE, Trait.EXACT)
+@op("logical_and", Trait.ELEMENTWISE, Trait.COMMUTATIVE, Trait.EXACT, Trait.DISCRETE)
 class LogicalAnd:
     """x and y, broadcast; any number but 0 counts as true."""
 
@@ -88,7 +88,7 @@ class LogicalAnd:
     kernel = ufunc("logical_and")
 
 
-@op("logical_or", Trait.ELEMENTWISE, Trait.COMMUTATIVE, Trait.EXACT)
+@op("logical_or", Trait.ELEMENTWISE, Trait.COMMUTATIVE, Trait.EXACT, Trait.DISCRETE)
 class LogicalOr:
     """x or y, broadcast; any number but 0 counts as true."""
 
@@ -98,7 +98,7 @@ class LogicalOr:
     kernel = ufunc("logical_or")
 
 
-@op("logical_not", Trait.ELEMENTWISE, Trait.EXACT)
+@op("logical_not", Trait.ELEMENTWISE, Trait.EXACT, Trait.DISCRETE)
 class LogicalNot:
     """not x."""
 
@@ -108,7 +108,7 @@ class LogicalNot:
     kernel = ufunc("logical_not")
 
 
-@op("isfinite", Trait.ELEMENTWISE, Trait.EXACT)
+@op("isfinite", Trait.ELEMENTWISE, Trait.EXACT, Trait.DISCRETE)
 class IsFinite:
     """True where x is neither infinite nor NaN."""
 

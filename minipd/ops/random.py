@@ -21,7 +21,7 @@ from minipd.ops.shapes import require_floating
 __all__ = ["dropout", "gaussian", "normal", "rand", "randn", "standard_normal", "uniform"]
 
 
-@op("uniform", Trait.RANDOM, Trait.EXACT)
+@op("uniform", Trait.RANDOM, Trait.EXACT, Trait.ALLOCATES)
 class Uniform:
     """Numbers in [min, max), evenly.   key: int64[2]"""
 
@@ -32,7 +32,7 @@ class Uniform:
         return philox.uniform(key, shape, min, max, dtype, window)
 
 
-@op("gaussian", Trait.RANDOM, Trait.EXACT)
+@op("gaussian", Trait.RANDOM, Trait.EXACT, Trait.ALLOCATES)
 class Gaussian:
     """Normally distributed numbers.   key: int64[2]"""
 
@@ -43,7 +43,7 @@ class Gaussian:
         return philox.normal(key, shape, mean, std, dtype, window)
 
 
-@op("dropout", Trait.RANDOM)
+@op("dropout", Trait.RANDOM, Trait.ALLOCATES)
 class Dropout:
     """x with each element zeroed with probability p; "upscale_in_train" divides what stays by 1 - p.
 

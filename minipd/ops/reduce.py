@@ -138,7 +138,7 @@ class Min:
         return _Extreme.vjp(g, x, out, axis, keepdim)
 
 
-@op("argmax", Trait.EXACT)
+@op("argmax", Trait.EXACT, Trait.DISCRETE)
 class Argmax:
     """The index of the first largest element along `axis`."""
 

@@ -16,7 +16,7 @@ DIFFERENT = [
     (1, 2), (1.0, 1.0 + 1e-8), (1, "1"), ("1", 1), (None, 0), (0, None), ((1, 2), (1,)), ([1], np.array([[1]])),
     ({"a": 1}, {"b": 1}), (float("nan"), 0.0), (np.inf, -np.inf), ([0.0], np.array([np.nan])),
     (np.zeros(3), np.zeros((3, 1))), (np.float32(1), np.float32(1.001)), ([1, 2], [[1], [2, 3]]), (np.zeros(1), None),
-    (np.array([0.0]), np.array([object()])),
+    (np.array([0.0]), np.array([{}], object)),
 ]
 
 

@@ -72,7 +72,7 @@ def test_one_operator_in_words(capsys):
     assert cli.main(["ops", "rsqrt", "equal"]) == 0
     text = capsys.readouterr().out
     assert "pd_op.rsqrt(x)" in text and "saves       out" in text
-    assert "vjp         the result is a truth value or an index" in text
+    assert "vjp         the result is a truth value, an index or a count" in text
 
 
 def test_an_unknown_operator_is_refused(capsys):

@@ -117,8 +117,22 @@ def test_elementwise_means_element_by_element(name):
     for_each([(case,) for case in CASES[name]], check)
 
 
+@having(Trait.DISCRETE)
+def test_a_discrete_result_has_no_gradient_and_no_fractions(name):
+    assert not LIBRARY[name].has_vjp
+    for case in CASES[name]:
+        metas = LIBRARY[name].infer_meta(*case.inputs, **case.attrs)
+        assert all(meta.dtype.kind in "biu" for meta in (metas if LIBRARY[name].multi else (metas,)))
+
+
+@having(Trait.ALLOCATES)
+def test_a_row_that_allocates_fills_no_buffer(name):
+    assert LIBRARY[name].kernel_out is None
+
+
 def test_every_trait_of_the_library_is_held_to_its_promise():
-    tested = {Trait.VIEW, Trait.COMMUTATIVE, Trait.INPLACE, Trait.MULTI, Trait.RANDOM, Trait.ELEMENTWISE, Trait.EXACT}
+    tested = {Trait.VIEW, Trait.COMMUTATIVE, Trait.INPLACE, Trait.MULTI, Trait.RANDOM, Trait.ELEMENTWISE, Trait.EXACT,
+              Trait.DISCRETE, Trait.ALLOCATES}
     used = {trait for row in LIBRARY.values() for trait in row.traits}
     assert used <= tested                       # EXACT: test_values_and_dtypes compares without any tolerance
 
