@@ -15,7 +15,8 @@ An operand annotated `Meta` is shape-only: its values are never read, so they ar
 parameters name what to keep from the forward call: inputs, outputs (`out`), attributes.  Annotated `Meta`, only shape
 and dtype are kept.  Only the rules whose input wants a gradient are recorded, and only they save.
 
-*Families.*  What rows of a family share (a shape rule, above all) they may inherit: `class Sin(Floating)`.
+*Families.*  What rows of a family share (a shape rule, above all, and `traits`) they inherit: `class Sin(Floating)`.
+A shared shape rule whose first parameter is `what` is told the row's name there, for its errors.
 
 *Later columns* (decomposition, SPMD rule, cost, ...) are added by later floors with `add_column`, never here.
 """
@@ -113,9 +114,9 @@ class Row:
         d = {k: v for base in reversed(cls.__mro__[:-1]) for k, v in vars(base).items()}
         self.name, self.dialect, self.doc = name, dialect, inspect.cleandoc(cls.__doc__ or "")
         self.__doc__ = self.doc
-        self.traits = frozenset(traits)
+        self.traits = frozenset((*d.get("traits", ()), *traits))
         self.multi, self.view, self.comm = (t in self.traits for t in (Trait.MULTI, Trait.VIEW, Trait.COMM))
-        self.infer_meta: Callable = d["infer_meta"]
+        self.infer_meta: Callable = _told(name, d["infer_meta"], cls.__module__)
         params = list(inspect.signature(self.infer_meta).parameters.values())
         self.inputs = tuple(p.name for p in params if p.kind is not p.KEYWORD_ONLY)
         self.variadic = any(p.kind is p.VAR_POSITIONAL for p in params)
@@ -219,6 +220,15 @@ class Row:
     def __repr__(self) -> str:
         attrs = "".join(f", {k}" if v is inspect.Parameter.empty else f", {k}={v!r}" for k, v in self.attrs.items())
         return f"{self.dialect}.{self.name}({', '.join(self.inputs)}{';' + attrs[1:] if attrs else ''})"
+
+
+def _told(name: str, rule: Callable, module: str) -> Callable:
+    """A family's shape rule as the rule of the row `name`, of a class in `module`."""
+    if next(iter(inspect.signature(rule).parameters), None) != "what":
+        return rule
+    own: Any = functools.partial(rule, name)
+    own.__module__ = module
+    return own
 
 
 def _recipe(calls: tuple[VjpCall, ...]) -> Recipe:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from minipd.framework.meta import Meta
-from minipd.framework.row import Trait, op, ufunc
+from minipd.framework.row import op, ufunc
+from minipd.ops.families import Floating
 from minipd.ops.promotion import unary
-from minipd.ops.shapes import require_floating
 
 __all__ = ["cos", "exp", "log", "rsqrt", "sin", "sqrt", "tanh"]
 
 
-@op("exp", Trait.ELEMENTWISE)
-class Exp:
+@op("exp")
+class Exp(Floating):
     """out = e ** x."""
-
-    def infer_meta(x):
-        return _floating("exp", x)
 
     kernel = ufunc("exp")
 
@@ -25,31 +19,19 @@ class Exp:
         return g * out
 
 
-@op("log", Trait.ELEMENTWISE)
-class Log:
+@op("log")
+class Log(Floating):
     """out = ln x; -inf at 0, NaN below."""
 
-    def infer_meta(x):
-        return _floating("log", x)
-
-    def kernel(xp, x):
-        with xp.errstate(divide="ignore", invalid="ignore"):
-            return xp.log(x)
-
-    def kernel_out(xp, out, x):
-        with xp.errstate(divide="ignore", invalid="ignore"):
-            xp.log(x, out=out)
+    kernel = ufunc("log")
 
     def vjp_x(g, x):
         return g / x
 
 
-@op("sqrt", Trait.ELEMENTWISE)
-class Sqrt:
+@op("sqrt")
+class Sqrt(Floating):
     """out = x ** 0.5; NaN below 0."""
-
-    def infer_meta(x):
-        return _floating("sqrt", x)
 
     kernel = ufunc("sqrt")
 
@@ -57,12 +39,9 @@ class Sqrt:
         return g * 0.5 / out
 
 
-@op("rsqrt", Trait.ELEMENTWISE)
-class Rsqrt:
+@op("rsqrt")
+class Rsqrt(Floating):
     """out = 1 / sqrt(x)."""
-
-    def infer_meta(x):
-        return _floating("rsqrt", x)
 
     def kernel(xp, x):
         return xp.reciprocal(xp.sqrt(x))
@@ -75,12 +54,9 @@ class Rsqrt:
         return g * (out * out * out) * -0.5
 
 
-@op("tanh", Trait.ELEMENTWISE)
-class Tanh:
+@op("tanh")
+class Tanh(Floating):
     """out = (e^x - e^-x) / (e^x + e^-x)."""
-
-    def infer_meta(x):
-        return _floating("tanh", x)
 
     kernel = ufunc("tanh")
 
@@ -88,12 +64,9 @@ class Tanh:
         return g * (1.0 - out * out)
 
 
-@op("sin", Trait.ELEMENTWISE)
-class Sin:
+@op("sin")
+class Sin(Floating):
     """out = sin x, x in radians."""
-
-    def infer_meta(x):
-        return _floating("sin", x)
 
     kernel = ufunc("sin")
 
@@ -101,22 +74,14 @@ class Sin:
         return g * cos(x)
 
 
-@op("cos", Trait.ELEMENTWISE)
-class Cos:
+@op("cos")
+class Cos(Floating):
     """out = cos x, x in radians."""
-
-    def infer_meta(x):
-        return _floating("cos", x)
 
     kernel = ufunc("cos")
 
     def vjp_x(g, x):
         return -(g * sin(x))
-
-
-def _floating(what: str, x: Any) -> Meta:
-    require_floating(what, x)
-    return Meta(x.shape, x.dtype)
 
 
 exp, log, sqrt, rsqrt, tanh, sin, cos = (unary(row, floating=True) for row in (Exp, Log, Sqrt, Rsqrt, Tanh, Sin, Cos))
