@@ -7,6 +7,7 @@ defines a name.
 
 import os as _os
 import sys as _sys
+import warnings as _warnings
 
 from minipd.as_paddle import install_as_paddle as install_as_paddle
 from minipd.as_paddle import say_what_is_missing as _say_what_is_missing
@@ -17,7 +18,7 @@ __version__ = "0.1.0"
 
 FLOORS = (
     _Floor(1, opens=("framework", "ops", "autograd", "nn", "optimizer", "regularizer", "io", "amp", "viz"),
-           exports=("framework.dtype", "framework.tensor", "framework.random", "framework.flags",
+           exports=("framework.dtype", "framework.printing", "framework.tensor", "framework.random", "framework.flags",
                     "ops.creation", "ops.cast", "ops.math", "ops.elementary", "ops.logic", "ops.reduce", "ops.linalg",
                     "ops.broadcast", "ops.reshape", "ops.slicing", "ops.joining", "ops.triangle", "ops.activation",
                     "ops.embedding", "ops.loss", "ops.random", "ops.inplace",
@@ -40,6 +41,9 @@ FLOORS = (
 _names = _wire(__name__, FLOORS, _os.environ)
 globals().update(_names)
 __all__ = sorted([*_names, "install_as_paddle"])
+
+# Infinity and NaN are results like others, here as in Paddle: what numpy says of them, asked by minipd, nobody asked for.
+_warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minipd\.")
 
 for _module in ("", ".nn", ".nn.functional", ".nn.initializer", ".optimizer", ".optimizer.lr", ".regularizer",
                 ".autograd", ".io"):
