@@ -17,6 +17,7 @@ import numpy as np
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.meta import describe
+from minipd.framework.printing import PREFIX, text_of
 from minipd.framework.rank import current
 
 __all__ = ["Parameter", "Tensor"]
@@ -171,7 +172,9 @@ class Tensor:
         return float(self._one("float()"))
 
     def __format__(self, spec: str) -> str:
-        return format(self._one("format()"), spec) if spec else str(self)
+        """A 0-D tensor as its number; what has more elements, or no values, as it prints."""
+        p = self.payload
+        return format(self._one("format()"), spec) if spec or type(p) is np.ndarray and p.ndim == 0 else str(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """For `numpy.asarray`: without a copy where possible, and then read-only, for a write through it would go
@@ -234,9 +237,8 @@ class Tensor:
         p = self.payload
         if type(p) is not np.ndarray:
             return f"Tensor({p!r}, stop_gradient={self.stop_gradient})"
-        body = np.array2string(p, separator=", ", threshold=100, prefix="       ")
         return (f"Tensor(shape={list(p.shape)}, dtype={self.dtype.name}, place=Place(cpu), "
-                f"stop_gradient={self.stop_gradient},\n       {body})")
+                f"stop_gradient={self.stop_gradient},\n{' ' * PREFIX}{text_of(p, PREFIX)})")
 
 
 #: what a copy of a tensor does not share with it
@@ -293,4 +295,4 @@ class Parameter(Tensor):
         self.stop_gradient = not on
 
     def __repr__(self) -> str:
-        return f"Parameter(name={self.name}, {describe(self.payload)}):\n{super().__repr__()}"
+        return f"Parameter containing:\n{super().__repr__()}"

@@ -39,7 +39,7 @@ def save(obj: Any, path: Any, protocol: int = 4, **configs: Any) -> None:
     ...     save({"w": to_tensor([1.5], dtype="bfloat16"), "step": 3}, f"{folder}/state.pdparams")
     ...     load(f"{folder}/state.pdparams")
     {'w': Tensor(shape=[1], dtype=bfloat16, place=Place(cpu), stop_gradient=True,
-           [1.5]), 'step': 3}
+           [1.50000000]), 'step': 3}
     """
     if hasattr(obj, "state_dict"):
         raise TypeError(f"save: expected values, got a {type(obj).__name__}; save its state_dict()")

@@ -22,10 +22,10 @@ class ParamAttr:
 
     >>> from minipd.nn import Linear, initializer
     >>> Linear(2, 1, weight_attr=ParamAttr(name="w", initializer=initializer.Constant(0.5)), bias_attr=False).weight
-    Parameter(name=w, f32[2, 1]):
+    Parameter containing:
     Tensor(shape=[2, 1], dtype=float32, place=Place(cpu), stop_gradient=False,
-           [[0.5],
-            [0.5]])
+           [[0.50000000],
+            [0.50000000]])
     """
 
     def __init__(self, name: str | None = None, initializer: Any = None, learning_rate: float = 1.0,

@@ -147,19 +147,6 @@ def test_names():
     assert {x: 1, y: 2}[y] == 2                 # by identity
 
 
-def test_printing():
-    x = paddle.to_tensor([1.0, 2.5], stop_gradient=False)
-    assert repr(x) == ("Tensor(shape=[2], dtype=float32, place=Place(cpu), stop_gradient=False,\n"
-                       "       [1. , 2.5])")
-    assert str(paddle.to_tensor(3)) == "Tensor(shape=[], dtype=int64, place=Place(cpu), stop_gradient=True,\n       3)"
-    assert "shape=[0, 2]" in repr(paddle.zeros([0, 2]))
-    assert "..." in repr(paddle.zeros([1000]))
-    assert "dtype=bfloat16" in repr(paddle.ones([1], "bfloat16"))
-    p = Parameter(np.ones(2, np.float32))
-    p.name = "w"
-    assert repr(p).startswith("Parameter(name=w, f32[2]):\nTensor(shape=[2]")
-
-
 def test_parameters():
     p = Parameter(np.ones(2, np.float32))
     assert p.is_leaf and not p.stop_gradient and p.trainable and p.persistable
