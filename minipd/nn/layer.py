@@ -1,6 +1,6 @@
 """Layer: parameters, buffers and sublayers, and what to compute with them.
 
-What a layer holds, and how to walk it, is in `tree`.
+What a layer holds, and how to walk it, is in `tree`; its state_dict in `state`; other dtypes in `conversion`.
 Calling a layer adds its name to the path by which this rank names its random draws (`framework/random`), so what a
 dropout draws depends on where it stands in the model and on nothing else.
 """
@@ -14,21 +14,19 @@ from typing import Any
 import numpy as np
 
 from minipd.framework import dtype as dtypes
-from minipd.framework.context import using
-from minipd.framework.meta import Unfilled
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
+from minipd.nn.conversion import Converted, check_device
 from minipd.nn.hooks import HookRemoveHelper, Hooks
 from minipd.nn.param_attr import ParamAttr
 from minipd.nn.parameter import create_parameter, parameter_name
-from minipd.nn.state import load_state
+from minipd.nn.state import Stateful
 from minipd.nn.tree import Tree
-from minipd.ops.cast import cast
 
 __all__ = ["Layer"]
 
 
-class Layer(Tree):
+class Layer(Converted, Stateful, Tree):
     """The base of all layers and models (Paddle's `nn.Layer`).  A subclass defines `forward`.
 
     name_scope: the stem of the generated name; the class's name in snake case unless given.
@@ -57,7 +55,7 @@ class Layer(Tree):
     def __init__(self, name_scope: str | None = None, dtype: Any = None):
         self.training = True
         self._full_name = current().unique_name(_snake_case(name_scope or type(self).__name__))
-        self._dtype = None if dtype is None else dtypes.to_np(dtype)
+        self._dtype: Any = dtypes.get_default_dtype() if dtype is None else dtype
         self._buffer_names = {}
 
     # ------------------------------------------------------------------------------------------------ calling
@@ -77,13 +75,22 @@ class Layer(Tree):
     def _run_with_hooks(self, inputs: tuple, kwargs: dict) -> Any:
         if self._pre_hooks:
             inputs, kwargs = self._pre_hooks.before(self, inputs, kwargs)
-        out = self.forward(*inputs, **kwargs)
+        try:
+            out = self.forward(*inputs, **kwargs)
+        except Exception:
+            if self._post_hooks:
+                self._post_hooks.after_failure(self, inputs, kwargs)
+            raise
         return self._post_hooks.after(self, inputs, kwargs, out) if self._post_hooks else out
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """What the layer computes."""
         raise NotImplementedError(f"{type(self).__name__} defines no forward(): a Layer's subclass says there what "
                                   "it computes")
+
+    def backward(self, *inputs: Any) -> Any:
+        """Not for a layer to define: gradients follow from what `forward` computes."""
+        raise ValueError(f"{type(self).__name__}: a Layer has no backward(); call backward() of a tensor, the loss")
 
     def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False,
                                   with_kwargs: bool = False) -> HookRemoveHelper:
@@ -94,16 +101,23 @@ class Layer(Tree):
         self._pre_hooks = self._pre_hooks or Hooks()
         return self._pre_hooks.add(hook, prepend, with_kwargs)
 
-    def register_forward_post_hook(self, hook: Callable, *, prepend: bool = False,
-                                   with_kwargs: bool = False) -> HookRemoveHelper:
-        """Call `hook(layer, inputs, outputs)` after `forward`; what it returns, if not None, replaces the outputs."""
+    def register_forward_post_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False,
+                                   always_call: bool = False) -> HookRemoveHelper:
+        """Call `hook(layer, inputs, outputs)` after `forward`; what it returns, if not None, replaces the outputs.
+
+        with_kwargs: call `hook(layer, inputs, kwargs, outputs)`.
+        always_call: also where `forward` raises; outputs are None then, and the error goes on.
+        """
         self._post_hooks = self._post_hooks or Hooks()
-        return self._post_hooks.add(hook, prepend, with_kwargs)
+        return self._post_hooks.add(hook, prepend, with_kwargs, always_call)
+
+    register_forward_hook = register_forward_post_hook
 
     # ------------------------------------------------------------------------------------------------ creating
     def create_parameter(self, shape: Any, attr: Any = None, dtype: Any = None, is_bias: bool = False,
-                         default_initializer: Any = None) -> Any:
+                         default_initializer: Any = None, device: Any = None) -> Any:
         """A new parameter for this layer, named after it; None if `attr` is False.  It still has to be assigned."""
+        check_device(f"{type(self).__name__}.create_parameter", device)
         if attr is False:
             return None
         attr = ParamAttr.of(attr)
@@ -111,7 +125,16 @@ class Layer(Tree):
         return create_parameter(shape, self._dtype if dtype is None else dtype, name, attr, is_bias,
                                 default_initializer)
 
-    # -------------------------------------------------------------------------------------------- modes and state
+    def create_tensor(self, name: str | None = None, persistable: bool | None = None, dtype: Any = None) -> Tensor:
+        """A new tensor named after this layer, without elements: something to `paddle.assign` to."""
+        x = Tensor(np.empty((0,), dtypes.to_np(self._dtype if dtype is None else dtype)))
+        x.name = f"{self._full_name}.{name}" if name else current().unique_name(f"{self._full_name}._generated_var")
+        x.persistable = bool(persistable)
+        return x
+
+    create_variable = create_tensor
+
+    # -------------------------------------------------------------------------------------------- modes and gradients
     def train(self, mode: bool = True) -> Layer:
         """Training mode, for this layer and all inside: dropout drops.  Returns the layer."""
         for layer in self.sublayers(include_self=True):
@@ -122,77 +145,25 @@ class Layer(Tree):
         """Evaluation mode, for this layer and all inside.  Returns the layer."""
         return self.train(False)
 
-    def to(self, device: Any = None, dtype: Any = None, blocking: bool | None = None) -> Layer:
-        """Floating parameters and buffers in another dtype, in place.  Returns the layer.
-
-        Raises: ValueError for a device other than the CPU.
-        """
-        if device is not None and str(device) not in ("cpu", "Place(cpu)"):
-            raise ValueError(f"Layer.to: expected device 'cpu', got {device!r}: there is no other one here")
-        if dtype is None:
-            return self
-        np_dtype = dtypes.to_np(dtype)
-        with using(grad=False):
-            for x in (*self.parameters(), *self.buffers()):
-                if x.payload.dtype in dtypes.FLOATS and x.payload.dtype != np_dtype:
-                    _change_dtype(x, np_dtype)
-        return self
-
-    def astype(self, dtype: Any = None) -> Layer:
-        """The same as `to(dtype=dtype)`."""
-        return self.to(dtype=dtype)
-
-    def clear_gradients(self, set_to_zero: bool = False) -> None:
-        """Forget the gradients of all parameters (or fill them with zeros)."""
+    def clear_gradients(self, set_to_zero: bool = True) -> None:
+        """Fill the gradients of all parameters with zeros, or forget them."""
         for p in self.parameters():
             p.clear_gradient(set_to_zero)
 
-    def state_dict(self, destination: dict | None = None, include_sublayers: bool = True,
-                   structured_name_prefix: str = "") -> dict[str, Tensor]:
-        """Name -> tensor for all parameters and persistable buffers: the tensors themselves, not copies.
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters, or fill them with zeros."""
+        self.clear_gradients(not set_to_none)
 
-        A tensor that two layers share comes under both names.
-        """
-        out = {} if destination is None else destination
-        out.update((structured_name_prefix + k, v) for k, v in self._parameters.items())
-        out.update((structured_name_prefix + k, v) for k, v in self._buffers.items() if self._buffer_names[k])
-        if include_sublayers:
-            for name, sub in self._sub_layers.items():
-                sub.state_dict(out, True, f"{structured_name_prefix}{name}.")
-        return out
-
-    def set_state_dict(self, state_dict: Any, use_structured_name: bool = True) -> tuple[list[str], list[str]]:
-        """Give parameters and buffers the values of a `state_dict` (Tensors or arrays).
-
-        Paddle warns about names that do not fit and goes on; here nothing is left at its first values by mistake:
-        `load_state_dict(..., strict=False)` is there for loading a part.
-        Raises: ValueError naming missing and unexpected entries, and those of another shape or dtype; nothing has been
-        changed then.
-        """
-        own = self.state_dict()
-        if not use_structured_name:
-            own = {t.name: t for t in own.values()}
-        return load_state(type(self).__name__, own, state_dict)
-
-    def load_state_dict(self, state_dict: Any, strict: bool = True) -> tuple[list[str], list[str]]:
-        """`set_state_dict` that, unless `strict`, lets entries be missing or unexpected.  Returns both lists."""
-        return load_state(type(self).__name__, self.state_dict(), state_dict, strict)
-
-    set_dict = load_dict = set_state_dict
+    def requires_grad_(self, requires_grad: bool = True) -> Layer:
+        """Let all parameters want a gradient, or none.  Returns the layer."""
+        for p in self.parameters():
+            p.stop_gradient = not requires_grad
+        return self
 
     # ----------------------------------------------------------------------------------------------- describing
     def full_name(self) -> str:
         """The generated name, unique in this rank: `linear_0`."""
         return self._full_name
-
-
-def _change_dtype(x: Tensor, np_dtype: np.dtype) -> None:
-    if isinstance(x.payload, Unfilled):
-        x.payload = Unfilled(x.payload.shape, np_dtype, x.name)
-        return
-    x.payload = cast(x, np_dtype).payload
-    x.grad = None if x.grad is None else cast(x.grad, np_dtype)
-    x.storage, x.seen, x.node = None, 0, None           # new memory: whatever shared the old one keeps that
 
 
 def _snake_case(name: str) -> str:

@@ -1,7 +1,8 @@
 """A layer as a tree: what it holds under which name, and how to walk it.
 
 The attributes of the object are the only record of what it holds: a Parameter among them is a parameter, a layer a
-sublayer, a Tensor whose name was given to `register_buffer` a buffer.  Their order is the order of creation.
+sublayer, another Tensor a buffer (which belongs to the state_dict only if `register_buffer` says so).  Their order is
+the order of creation.
 """
 
 from __future__ import annotations
@@ -31,6 +32,13 @@ class Tree:
         elif value is not None and isinstance(self.__dict__.get(name), Parameter):
             raise TypeError(f"{type(self).__name__}.{name} is a parameter: expected a Parameter or None, got "
                             f"{type(value).__name__}; self.{name}.set_value(...) gives it new values")
+        elif isinstance(value, Tensor):
+            # what is kept while tracing belongs to that program, not to the layer
+            if "_buffer_names" in self.__dict__ and not getattr(type(value.payload), "traced", False):
+                self._buffer_names.setdefault(name, False)
+        elif value is not None and isinstance(self.__dict__.get(name), Tensor):
+            raise TypeError(f"{type(self).__name__}.{name} is a buffer: expected a Tensor or None, got "
+                            f"{type(value).__name__}; use to_tensor, or another name")
         object.__setattr__(self, name, value)
 
     def _enter(self, scope: str) -> None:
@@ -86,6 +94,64 @@ class Tree:
                 old is None or isinstance(old, kind)):
             raise KeyError(f"{type(self).__name__}: expected a name that the layer does not use yet, got {name!r}")
 
+    def add_module(self, name: str, module: Any) -> None:
+        """`add_sublayer`, where None is allowed and keeps the name free."""
+        if module is None:
+            self._check_free(name, Tree)
+            setattr(self, name, None)
+        else:
+            self.add_sublayer(name, module)
+
+    register_module = add_module
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """`add_parameter` that returns nothing."""
+        self.add_parameter(name, param)
+
+    # ------------------------------------------------------------------------------------------- by a dotted name
+    def get_sublayer(self, target: str) -> Any:
+        """The layer of that name, as `named_sublayers` gives it; "" is this one.
+
+        Raises: AttributeError that says where the name leads to no layer.
+        """
+        layer = self
+        for name in target.split(".") if target else ():
+            layer = layer._held(name, Tree, "sublayer")
+        return layer
+
+    def set_sublayer(self, target: str, layer: Any, strict: bool = False) -> None:
+        """Put a layer at that name.  strict: only where there is one already.
+
+        Raises: ValueError for an empty name; AttributeError where the name, or its owner, is not there.
+        """
+        if not target:
+            raise ValueError("set_sublayer: expected the name of a sublayer, got an empty string")
+        parent, _, name = target.rpartition(".")
+        owner = self.get_sublayer(parent)
+        if strict or name in owner.__dict__:
+            owner._held(name, Tree, "sublayer")
+        setattr(owner, name, layer)
+
+    get_submodule, set_submodule = get_sublayer, set_sublayer
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter of that name, as `named_parameters` gives it.  Raises: AttributeError if there is none."""
+        parent, _, name = target.rpartition(".")
+        return self.get_sublayer(parent)._held(name, Parameter, "parameter")
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer of that name, as `named_buffers` gives it.  Raises: AttributeError if there is none."""
+        parent, _, name = target.rpartition(".")
+        owner = self.get_sublayer(parent)
+        return owner._held(name, Tensor if name in owner._buffer_names else (), "buffer")
+
+    def _held(self, name: str, kind: Any, word: str) -> Any:
+        found = self.__dict__.get(name)
+        if not isinstance(found, kind):
+            what = f"a {type(found).__name__}" if name in self.__dict__ else "nothing"
+            raise AttributeError(f"{type(self).__name__}: expected a {word} {name!r}, there is {what} of that name")
+        return found
+
     # ----------------------------------------------------------------------------------------------- walking
     def named_sublayers(self, prefix: str = "", include_self: bool = False, layers_set: set | None = None,
                         remove_duplicate: bool = True) -> Iterator[tuple[str, Any]]:
@@ -102,6 +168,15 @@ class Tree:
     def sublayers(self, include_self: bool = False) -> list[Any]:
         """All layers inside, outer before inner."""
         return [layer for _, layer in self.named_sublayers(include_self=include_self)]
+
+    def modules(self) -> Iterator[Any]:
+        """This layer and all inside, outer before inner."""
+        return (layer for _, layer in self.named_modules())
+
+    def named_modules(self, memo: set | None = None, prefix: str = "",
+                      remove_duplicate: bool = True) -> Iterator[tuple[str, Any]]:
+        """(name, layer) for this layer, named `prefix`, and all inside."""
+        return self.named_sublayers(prefix, True, memo, remove_duplicate)
 
     def named_children(self) -> Iterator[tuple[str, Any]]:
         """(name, layer) for the layers directly inside."""

@@ -166,13 +166,92 @@ def test_parameters_keep_their_identity_in_another_dtype():
 def test_clear_gradients():
     net = nn.Linear(2, 1)
     net(paddle.ones([1, 2])).sum().backward()
-    net.clear_gradients(set_to_zero=True)
-    assert net.weight.grad.tolist() == [[0.0], [0.0]]
     net.clear_gradients()
+    assert net.weight.grad.tolist() == [[0.0], [0.0]]
+    net.clear_gradients(set_to_zero=False)
     assert net.weight.grad is None
+    net.zero_grad(set_to_none=False)
+    assert net.requires_grad_(False).weight.stop_gradient and not net.requires_grad_().weight.stop_gradient
+
+
+def test_a_tensor_among_the_attributes_is_a_buffer_of_no_state():
+    net = nn.Identity()
+    net.table = paddle.ones([2])
+    assert [name for name, _ in net.named_buffers()] == ["table"] and list(net.state_dict()) == []
+    assert list(net.to_static_state_dict()) == ["table"]
+    with pytest.raises(TypeError, match="Identity.table is a buffer: expected a Tensor or None, got int"):
+        net.table = 3
+    net.table = None
+    assert net.buffers() == []
+
+
+def test_by_a_dotted_name():
+    model = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.ReLU(), nn.Identity()))
+    assert model.get_sublayer("1.0") is model[1][0] and model.get_submodule("") is model
+    assert model.get_parameter("0.weight") is model[0].weight
+    model.set_sublayer("1.1", nn.Tanh(), strict=True)
+    assert type(model[1][1]) is nn.Tanh
+    model.add_module("extra", nn.ReLU())
+    assert [name for name, _ in model.named_modules()] == ["", "0", "1", "1.0", "1.1", "extra"]
+    assert len(list(model.modules())) == 6
+    model.register_buffer("b", paddle.ones([1]))
+    assert model.get_buffer("b") is model.b
+    with pytest.raises(AttributeError, match="Sequential: expected a sublayer '5', there is nothing of that name"):
+        model.get_sublayer("1.5")
+    with pytest.raises(AttributeError, match="expected a parameter '0', there is a Linear of that name"):
+        model.get_parameter("0")
+    with pytest.raises(AttributeError, match="expected a sublayer '7', there is nothing of that name"):
+        model.set_sublayer("7", nn.ReLU(), strict=True)
+
+
+def test_dtypes_are_printed_as_they_were_given():
+    net = nn.Linear(2, 2)
+    assert repr(net.to(dtype="float64")) == "Linear(in_features=2, out_features=2, dtype=float64)"
+    assert repr(net.float()) == "Linear(in_features=2, out_features=2, dtype=paddle.float32)"
+    assert net.double().weight.dtype == "float64"
+    assert net.bfloat16().bias.dtype == "bfloat16"
+    with pytest.warns(UserWarning, match="the CPU does not compute in float16, the layer stays as it is"):
+        assert net.half().weight.dtype == "bfloat16"
+    model = nn.Sequential(nn.Linear(1, 1), nn.Embedding(2, 2)).bfloat16(excluded_layers=[nn.Linear])
+    assert model[0].weight.dtype == "float32" and model[1].weight.dtype == "bfloat16"
+    with pytest.raises(ValueError, match="Layer.cuda: expected device 'cpu', got 'gpu'"):
+        net.cuda()
+
+
+def test_a_hook_is_called_where_forward_fails_if_it_always_is():
+    seen = []
+    layer = nn.Linear(2, 2)
+    layer.register_forward_post_hook(lambda layer, inputs, out: seen.append("never"))
+    layer.register_forward_hook(lambda layer, inputs, kwargs, out: seen.append(out), with_kwargs=True,
+                                always_call=True)
+    with pytest.raises(ValueError, match="matmul"):
+        layer(paddle.ones([3, 3]))
+    assert seen == [None]
+    with pytest.raises(ValueError, match="a Layer has no backward"):
+        layer.backward(1)
+
+
+def test_tensors_named_after_the_layer():
+    layer = nn.Linear(1, 1)
+    x = layer.create_tensor("scratch")
+    assert x.name == f"{layer.full_name()}.scratch" and x.dtype == "float32"
+    assert layer.create_variable(dtype="int64").dtype == "int64"
 
 
 # ---------------------------------------------------------------------------------------------------------- state
+def test_what_a_state_holds():
+    net = Net()
+    seen = []
+    hook = net.register_state_dict_hook(lambda state: seen.append(list(state)))
+    state = net.state_dict(keep_vars=False, structured_name_prefix="net.")
+    assert list(state) == ["net.gain", "net.table", "net.inner.weight", "net.inner.bias", "net.blocks.0.weight"]
+    assert seen == [list(state)] and all(t.stop_gradient for t in state.values())
+    hook.remove()
+    assert list(net.state_dict({"old": 1}, include_sublayers=False)) == ["old", "gain", "table"] and len(seen) == 1
+    with pytest.raises(ValueError, match="expected assign=False, got True"):
+        net.load_state_dict({}, assign=True)
+
+
 def test_a_state_goes_from_model_to_model():
     one, two = Net(), Net()
     assert two.set_state_dict(one.state_dict()) == ([], [])
