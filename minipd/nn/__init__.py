@@ -15,11 +15,12 @@ from minipd.nn.common import (
     Softmax,
     Tanh,
 )
-from minipd.nn.container import LayerList, Sequential
+from minipd.nn.container import LayerDict, LayerList, ParameterDict, ParameterList, Sequential
 from minipd.nn.layer import Layer
 from minipd.nn.loss import CrossEntropyLoss, MSELoss
 from minipd.nn.norm import RMSNorm
 
 __all__ = ["ClipGradByGlobalNorm", "ClipGradByNorm", "ClipGradByValue", "CrossEntropyLoss", "Dropout", "Embedding",
-           "Flatten", "Identity", "Layer", "LayerList", "Linear", "MSELoss", "RMSNorm", "ReLU", "Sequential", "SiLU",
+           "Flatten", "Identity", "Layer", "LayerDict", "LayerList", "Linear", "MSELoss",
+           "ParameterDict", "ParameterList", "RMSNorm", "ReLU", "Sequential", "SiLU",
            "Sigmoid", "Silu", "Softmax", "Tanh", "functional", "initializer"]

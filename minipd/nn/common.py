@@ -26,7 +26,7 @@ class Linear(Layer):
     def __init__(self, in_features: int, out_features: int, weight_attr: Any = None, bias_attr: Any = None,
                  name: str | None = None):
         super().__init__()
-        self.in_features, self.out_features = in_features, out_features
+        self.in_features, self.out_features, self.name = in_features, out_features, name
         self.weight = self.create_parameter([in_features, out_features], weight_attr)
         self.bias = self.create_parameter([out_features], bias_attr, is_bias=True)
 
@@ -34,20 +34,23 @@ class Linear(Layer):
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        return f"in_features={self.in_features}, out_features={self.out_features}, dtype={self._dtype}"
+        return f"in_features={self.in_features}, out_features={self.out_features}, dtype={self._dtype}" + (
+            f", name={self.name}" if self.name else "")
 
 
 class Embedding(Layer):
     """Rows of `weight` [num_embeddings, embedding_dim] by number.   x int [...] -> [..., embedding_dim]
 
     padding_idx: this number gives zeros and no gradient, and its row starts as zeros.
+    _weight: first values, a Tensor [num_embeddings, embedding_dim].  _freeze: the weight wants no gradient.
     Raises: ValueError for max_norm, which is not supported, and for a padding_idx that is no row.
     """
 
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
                  max_norm: float | None = None, norm_type: float = 2.0, *, scale_grad_by_freq: bool = False,
-                 sparse: bool = False, weight_attr: Any = None, name: str | None = None):
-        super().__init__()
+                 sparse: bool = False, _weight: Tensor | None = None, _freeze: bool = False, device: Any = None,
+                 dtype: Any = None, weight_attr: Any = None, name: str | None = None):
+        super().__init__(dtype=dtype)
         F.check_embedding(max_norm, scale_grad_by_freq)
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
@@ -55,18 +58,25 @@ class Embedding(Layer):
                                  f"{padding_idx}")
             padding_idx %= num_embeddings
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
+        self.sparse, self.scale_grad_by_freq, self.name = sparse, scale_grad_by_freq, name
         attr = ParamAttr.of(weight_attr)
         default = attr.initializer or XavierUniform()
         if padding_idx is not None:
             default = ZeroRow(default, padding_idx)
-        self.weight = self.create_parameter([num_embeddings, embedding_dim], attr.starting_as(default))
+        self.weight = self.create_parameter([num_embeddings, embedding_dim], attr.starting_as(default), device=device)
+        if _weight is not None:
+            self.weight.set_value(_weight)
+        if _freeze:
+            self.weight.stop_gradient = True
 
     def forward(self, x: Tensor) -> Tensor:
         return F.embedding(x, self.weight, self.padding_idx)
 
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+        name = f", name={self.name}" if self.name else ""
+        return (f"{self.num_embeddings}, {self.embedding_dim}{padding}, sparse={self.sparse}, "
+                f"scale_grad_by_freq={self.scale_grad_by_freq}{name}")
 
 
 class Dropout(Layer):

@@ -56,6 +56,49 @@ def test_a_layer_list_is_a_list():
         blocks(1)
 
 
+def test_slices_of_a_layer_list():
+    blocks = nn.LayerList([Add(i) for i in range(5)])
+    assert blocks.pop(1).n == 1 and [b.n for b in blocks.pop(slice(0, 2))] == [0, 2]
+    assert [b.n for b in blocks] == [3, 4] and list(blocks._sub_layers) == ["0", "1"]
+    blocks[0:1] = [Add(7), Add(8)]
+    assert [b.n for b in blocks] == [7, 8, 4]
+    assert [b.n for b in blocks.insert(3, Add(9))] == [7, 8, 4, 9]
+
+
+def test_a_layer_dict_is_a_dict():
+    d = nn.LayerDict([("a", Add(1)), ["b", Add(2)]])
+    assert "a" in d and list(d) == list(d.keys()) == ["a", "b"] and [b.n for b in d.values()] == [1, 2]
+    d.update(nn.LayerDict({"z": Add(3), "b": Add(4)}))
+    assert [(k, v.n) for k, v in d.items()] == [("a", 1), ("b", 4), ("z", 3)] and d.pop("a").n == 1
+    d["c"] = Add(5)
+    del d["b"]
+    assert [name for name, _ in d.named_sublayers()] == ["z", "c"] and d["c"] is d.c
+    d.clear()
+    assert len(d) == 0 and repr(d) == "LayerDict()"
+    with pytest.raises(KeyError, match=r"LayerDict: expected one of \[\], got 'q'"):
+        d["q"]
+    with pytest.raises(TypeError, match="LayerDict: expected a dict or .key, entry. pairs, got int"):
+        d.update(3)
+    with pytest.raises(TypeError, match="expected a .key, entry. pair at position 0, got .'a', 1, 2."):
+        nn.LayerDict([("a", 1, 2)])
+
+
+def test_parameters_by_number_and_by_key():
+    ps = [paddle.create_parameter([i + 1]) for i in range(3)]
+    some = nn.ParameterList(ps[:2])
+    assert some.append(ps[2]) is some and list(some) == ps and some[-1] is ps[2] and list(some[1:]) == ps[1:]
+    some[0] = ps[2]
+    assert [name for name, _ in some.named_parameters()] == ["0", "1"] and list(some.state_dict()) == ["0", "1", "2"]
+    with pytest.raises(IndexError, match="ParameterList: index 3 is out of range for 3 parameters"):
+        some[3] = ps[0]
+    by_key = nn.ParameterDict({"w": ps[0]})
+    by_key.update([("v", ps[1])])
+    by_key["w"] = ps[2]
+    assert list(by_key) == ["w", "v"] and by_key["w"] is ps[2] and repr(by_key) == "ParameterDict()"
+    with pytest.raises(TypeError, match="expected a Parameter, got Tensor"):
+        by_key["u"] = paddle.ones([1])
+
+
 class Path(nn.Layer):
     def forward(self):
         return current().rng.path
