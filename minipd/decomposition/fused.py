@@ -20,6 +20,15 @@ def rms_norm(x: Tensor, scale: Tensor, *, epsilon: float = 1e-5) -> Tensor:
     return x * rsqrt(Mean(square(x), axis=axis, keepdim=True) + epsilon) * scale
 
 
+@decompose_rule("standardize")
+def standardize(x: Tensor, *, axis: tuple, epsilon: float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
+    """(x - mean) (variance + epsilon)^(-1/2), mean, variance."""
+    mean = Mean(x, axis=axis, keepdim=True)
+    deviation = x - mean
+    variance = Mean(square(deviation), axis=axis, keepdim=True)
+    return deviation * rsqrt(variance + epsilon), mean, variance
+
+
 @decompose_rule("fused_rotary_position_embedding")
 def fused_rotary_position_embedding(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """(a cos - b sin, b cos + a sin) for the halves a, b of x."""

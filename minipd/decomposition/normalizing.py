@@ -6,7 +6,7 @@ from minipd.decomposition.table import decompose_rule
 from minipd.framework.dim import is_symbolic, prod, same
 from minipd.framework.tensor import Tensor
 from minipd.ops.creation import Full
-from minipd.ops.elementary import exp
+from minipd.ops.elementary import exp, log
 from minipd.ops.reduce import Max, Sum
 
 __all__: list[str] = []
@@ -25,6 +25,13 @@ def softmax(x: Tensor, *, axis: int) -> Tensor:
     """e^(x - max) / sum e^(x - max)."""
     e = exp(shifted(x, axis))
     return e / Sum(e, axis=(axis,), keepdim=True)
+
+
+@decompose_rule("log_softmax")
+def log_softmax(x: Tensor, *, axis: int) -> Tensor:
+    """z - log sum e^z with z = x - max."""
+    z = shifted(x, axis)
+    return z - log(Sum(exp(z), axis=(axis,), keepdim=True))
 
 
 def shifted(x: Tensor, axis: int) -> Tensor:

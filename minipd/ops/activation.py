@@ -1,4 +1,9 @@
-"""Activations, and softmax."""
+"""Activations and softmax: the rows.
+
+What composes of these and of arithmetic without loss (relu6, elu, hardswish, ...) has no row: it is a function in
+`minipd.nn.functional.activation`.  A row here saves memory (gelu keeps x alone, log_softmax its result), or is smooth
+where the composition that does not overflow has a kink (logsigmoid).
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,8 @@ from minipd.framework.meta import Meta
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
+from minipd.ops.elementary import exp
+from minipd.ops.families import Floating, Unary
 from minipd.ops.promotion import unary
 from minipd.ops.reduce import Sum
 from minipd.ops.shapes import elementwise, normalize_axis, require_floating, shapes_agree
@@ -15,17 +22,9 @@ from minipd.ops.shapes import elementwise, normalize_axis, require_floating, sha
 __all__ = ["relu", "sigmoid", "silu", "softmax", "swiglu"]
 
 
-def _floating(what: str, x: Any) -> Meta:
-    require_floating(what, x)
-    return Meta(x.shape, x.dtype)
-
-
-@op("relu", Trait.ELEMENTWISE)
-class Relu:
+@op("relu")
+class Relu(Unary):
     """out = max(x, 0)."""
-
-    def infer_meta(x):
-        return Meta(x.shape, x.dtype)
 
     def kernel(xp, x):
         return xp.maximum(x, x.dtype.type(0))
@@ -37,12 +36,9 @@ class Relu:
         return g * cast(out > 0.0, g.dtype)
 
 
-@op("sigmoid", Trait.ELEMENTWISE)
-class Sigmoid:
+@op("sigmoid")
+class Sigmoid(Floating):
     """out = 1 / (1 + e^-x).  Where e^-x overflows, far left of 0, the result is 0."""
-
-    def infer_meta(x):
-        return _floating("sigmoid", x)
 
     def kernel(xp, x):
         return _sigmoid(xp, x)
@@ -69,12 +65,33 @@ def _sigmoid_into(xp: Any, out: Any, x: Any) -> None:
     xp.reciprocal(out, out=out)
 
 
-@op("silu", Trait.ELEMENTWISE)
-class Silu:
-    """out = x * sigmoid(x)."""
+@op("logsigmoid")
+class LogSigmoid(Floating):
+    """out = log sigmoid(x) = min(x, 0) - log(1 + e^-|x|): nothing overflows, and small results keep their digits."""
 
-    def infer_meta(x):
-        return _floating("silu", x)
+    def kernel(xp, x):
+        out = xp.empty_like(x)
+        _log_sigmoid_into(xp, out, x)
+        return out
+
+    def kernel_out(xp, out, x):
+        _log_sigmoid_into(xp, out, x)
+
+    def vjp_x(g, x):                    # 1 - sigmoid(x), which for large x is no difference of two ones
+        return g * sigmoid(-x)
+
+
+def _log_sigmoid_into(xp: Any, out: Any, x: Any) -> None:
+    xp.absolute(x, out=out)
+    xp.negative(out, out=out)
+    xp.exp(out, out=out)
+    xp.log1p(out, out=out)
+    xp.subtract(xp.minimum(x, x.dtype.type(0)), out, out=out)
+
+
+@op("silu")
+class Silu(Floating):
+    """out = x * sigmoid(x)."""
 
     def kernel(xp, x):
         s = _sigmoid(xp, x)
@@ -121,7 +138,8 @@ class Softmax:
     """e^x / sum e^x over `axis`; the maximum is taken off first.  A row that is all -inf gives NaN, as numpy's does."""
 
     def infer_meta(x, *, axis):
-        return _floating("softmax", x)
+        require_floating("softmax", x)
+        return Meta(x.shape, x.dtype)
 
     def kernel(xp, x, *, axis):
         out = xp.empty_like(x)
@@ -144,7 +162,36 @@ def _softmax_into(xp: Any, out: Any, x: Any, axis: int) -> None:
     xp.true_divide(out, out.sum(axis=axis, keepdims=True), out=out)
 
 
+@op("log_softmax")
+class LogSoftmax:
+    """x - log sum e^x over `axis`; the maximum is taken off first.  A row that is all -inf gives NaN, as in softmax."""
+
+    def infer_meta(x, *, axis):
+        require_floating("log_softmax", x)
+        return Meta(x.shape, x.dtype)
+
+    def kernel(xp, x, *, axis):
+        out = xp.empty_like(x)
+        _log_softmax_into(xp, out, x, axis)
+        return out
+
+    def kernel_out(xp, out, x, *, axis):
+        _log_softmax_into(xp, out, x, axis)
+
+    def vjp_x(g, out, axis):
+        return g - exp(out) * Sum(g, axis=(axis,), keepdim=True)
+
+
+def _log_softmax_into(xp: Any, out: Any, x: Any, axis: int) -> None:
+    if not x.size:
+        return
+    with xp.errstate(invalid="ignore"):
+        xp.subtract(x, x.max(axis=axis, keepdims=True), out=out)
+    out -= xp.log(xp.exp(out).sum(axis=axis, keepdims=True))
+
+
 relu, sigmoid, silu = unary(Relu), unary(Sigmoid, floating=True), unary(Silu, floating=True)
+log_sigmoid = unary(LogSigmoid)
 
 
 def softmax(x: Tensor, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:

@@ -1,4 +1,4 @@
-"""The loss of classification."""
+"""The losses of classification that are operators."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from minipd.framework import dtype as dtypes
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
+from minipd.ops.activation import sigmoid
+from minipd.ops.broadcast import reduce_to
 from minipd.ops.cast import cast
 from minipd.ops.embedding import TakeAlongAxis, local_rows
+from minipd.ops.families import FloatingBinary
 from minipd.ops.reduce import Sum
 from minipd.ops.shapes import normalize_axis, require_floating, shapes_agree
 
@@ -117,6 +120,36 @@ def _loss_grad_into(xp: Any, out: Any, label: Any, softmax: Any, loss_grad: Any,
     if softmax.shape[axis]:
         at_label = xp.take_along_axis(out, rows, axis) - (g if owned is None else g * owned)
         xp.put_along_axis(out, rows, at_label.astype(out.dtype), axis)
+
+
+@op("sigmoid_cross_entropy_with_logits")
+class SigmoidCrossEntropyWithLogits(FloatingBinary):
+    """out = -y log p - (1 - y) log(1 - p) with p = sigmoid(x): the cross entropy of labels y in [0, 1].
+
+    = max(x, 0) - x y + log(1 + e^-|x|), which does not overflow; but its terms have kinks at 0 that only their sum has
+    not, so the gradient is written out.
+    """
+
+    def kernel(xp, x, y):
+        out = xp.asarray(xp.multiply(x, y))
+        _binary_loss_from_product(xp, out, x)
+        return out
+
+    def kernel_out(xp, out, x, y):
+        xp.multiply(x, y, out=out)
+        _binary_loss_from_product(xp, out, x)
+
+    def vjp_x(g, x, y):
+        return reduce_to(g * (sigmoid(x) - y), x)
+
+    def vjp_y(g, x, y: Meta):
+        return reduce_to(-(g * x), y)
+
+
+def _binary_loss_from_product(xp: Any, out: Any, x: Any) -> None:
+    """`out` comes with x y."""
+    xp.subtract(xp.maximum(x, x.dtype.type(0)), out, out=out)
+    out += xp.log1p(xp.exp(-xp.absolute(x)))
 
 
 def cross_entropy_with_softmax(logits: Tensor, label: Tensor, ignore_index: int = -100,

@@ -1,4 +1,9 @@
-"""Normalisation as one operator: what the rules of `minipd.passes` make of the composed form."""
+"""Normalisation as one operator.
+
+`rms_norm` is what the rules of `minipd.passes` make of the composed form.  `standardize` serves all that take off a
+mean: layer, group, instance and batch normalisation differ only in the dimensions they standardise over, and in what they do
+with the statistics (`minipd.nn.functional.norm`).
+"""
 
 from __future__ import annotations
 
@@ -6,14 +11,14 @@ from typing import Any
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.meta import Meta, describe
-from minipd.framework.row import op
+from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
-from minipd.ops.broadcast import reduce_to
+from minipd.ops.broadcast import expand_as, reduce_to
 from minipd.ops.cast import cast
 from minipd.ops.elementary import rsqrt
 from minipd.ops.math import square
-from minipd.ops.reduce import Mean
-from minipd.ops.shapes import require_floating, shapes_agree
+from minipd.ops.reduce import Mean, count
+from minipd.ops.shapes import reduced_shape, require_floating, shapes_agree
 
 __all__: list[str] = []
 
@@ -70,3 +75,50 @@ def _normalize(xp: Any, out: Any, x: Any, scale: Any, epsilon: float) -> None:
 
 def _wide(x: Tensor) -> Tensor:
     return cast(x, dtypes.float32) if x.payload.dtype in dtypes.LOW_PRECISION else x
+
+
+@op("standardize", Trait.MULTI)
+class Standardize:
+    """out = (x - mean) / sqrt(variance + epsilon), with mean and variance over `axis`, kept at size 1.
+
+    The variance divides by the number of elements.  One row, because the composed form would keep three tensors of x's
+    size for the gradient, and this keeps one, its result; that is also what the scale that follows needs.
+    """
+
+    outputs = ("out", "mean", "variance")
+
+    def infer_meta(x, *, axis, epsilon=1e-5):
+        require_floating("standardize", x)
+        one = Meta(reduced_shape(x.shape, axis, True), x.dtype)
+        return Meta(x.shape, x.dtype), one, one
+
+    def kernel(xp, x, *, axis, epsilon=1e-5):
+        small = reduced_shape(x.shape, axis, True)
+        out = xp.empty(x.shape, x.dtype), xp.empty(small, x.dtype), xp.empty(small, x.dtype)
+        _standardize_into(xp, out, x, axis, epsilon)
+        return out
+
+    def kernel_out(xp, out, x, *, axis, epsilon=1e-5):
+        _standardize_into(xp, out, x, axis, epsilon)
+
+    def vjp_x(gs, x: Meta, out, variance, axis, epsilon):
+        g, g_mean, g_variance = gs      # with r = (variance + epsilon)^(-1/2), so that x - mean = out / r:
+        r = rsqrt(variance + epsilon)
+        parts = []
+        if g is not None:               # r (g - mean(g) - out mean(g out))
+            parts.append(r * (g - Mean(g, axis=axis, keepdim=True) - out * Mean(g * out, axis=axis, keepdim=True)))
+        if g_mean is not None:
+            parts.append(expand_as(g_mean / count(x, axis), x))
+        if g_variance is not None:      # 2 (x - mean) / n
+            parts.append(out * (g_variance * 2.0 / (r * count(x, axis))))
+        return sum(parts[1:], parts[0])
+
+
+def _standardize_into(xp: Any, out: Any, x: Any, axis: tuple, epsilon: float) -> None:
+    out, mean, variance = out
+    with xp.errstate(invalid="ignore", divide="ignore"):       # of nothing, mean and variance are NaN
+        n = x.dtype.type(x.size // mean.size if mean.size else 1)
+        xp.true_divide(xp.sum(x, axis=axis, keepdims=True), n, out=mean)
+        xp.subtract(x, mean, out=out)
+        xp.true_divide(xp.sum(xp.square(out), axis=axis, keepdims=True), n, out=variance)
+        out *= xp.reciprocal(xp.sqrt(variance + x.dtype.type(epsilon)))

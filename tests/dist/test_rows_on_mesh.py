@@ -18,7 +18,13 @@ from minipd.framework.row import ROWS
 from minipd.framework.tensor import Tensor
 from tests.dist.ranks import on_mesh
 from tests.dist.simulated import split
-from tests.ops import cases_fused, cases_index, cases_math, cases_shape  # noqa: F401  (they fill the table)
+from tests.ops import (  # noqa: F401  (they fill the table)
+    cases_activation,
+    cases_fused,
+    cases_index,
+    cases_math,
+    cases_shape,
+)
 from tests.ops.case import CASES
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NaN and infinity, which some cases are about

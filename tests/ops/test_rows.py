@@ -16,7 +16,13 @@ from minipd.framework.dim import Constraints, DimExpr, substitute_all, symbol
 from minipd.framework.meta import Meta
 from minipd.framework.row import ROWS, Trait
 from minipd.framework.tensor import Tensor
-from tests.ops import cases_fused, cases_index, cases_math, cases_shape  # noqa: F401  (they fill the table)
+from tests.ops import (  # noqa: F401  (they fill the table)
+    cases_activation,
+    cases_fused,
+    cases_index,
+    cases_math,
+    cases_shape,
+)
 from tests.ops.case import CASES, DTYPES
 
 F64 = np.dtype("float64")

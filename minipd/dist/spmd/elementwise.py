@@ -20,13 +20,13 @@ __all__: list[str] = []
 
 @spmd("pow", "maximum", "minimum",
       "equal", "not_equal", "less_than", "less_equal", "greater_than", "greater_equal", "logical_and", "logical_or",
-      "swiglu")
+      "swiglu", "sigmoid_cross_entropy_with_logits")
 def binary(x: Any, y: Any) -> Notation:
     return pointwise(x, y)
 
 
 @spmd("exp", "log", "sqrt", "rsqrt", "square", "abs", "tanh", "sin", "cos", "logical_not", "isfinite",
-      "relu", "sigmoid", "silu")
+      "relu", "sigmoid", "silu", "logsigmoid")
 def unary(x: Any) -> Notation:
     return pointwise(x)
 

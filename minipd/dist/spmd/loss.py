@@ -17,7 +17,7 @@ from minipd.framework.dim import same
 __all__: list[str] = []
 
 
-@spmd("softmax")
+@spmd("softmax", "log_softmax")
 def softmax(x: Any, *, axis: int) -> Notation:
     word = letters(len(x.shape))
     return Notation((word,), (word,), **_over_classes(word[axis], x.shape[axis]))

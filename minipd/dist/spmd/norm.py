@@ -9,6 +9,7 @@ from typing import Any
 
 from minipd.dist.spmd.notation import Notation, broadcast, letters, replace
 from minipd.dist.spmd.table import spmd
+from minipd.framework.dim import same
 
 __all__: list[str] = []
 
@@ -18,6 +19,18 @@ def rms_norm(x: Any, scale: Any, *, epsilon: float = 1e-5) -> Notation:
     word = letters(len(x.shape))
     inner = word[len(word) - len(scale.shape):]
     return Notation((word, inner), (word,), decompose=inner)
+
+
+@spmd("standardize")
+def standardize(x: Any, *, axis: tuple[int, ...], epsilon: float = 1e-5) -> Notation:
+    """(out, mean, variance).  Over a split dimension the two means become sums and small all-reduces: the statistics are
+    those of the whole tensor, as in a synchronised batch normalisation.  (Of nothing there is no mean.)
+    """
+    word = letters(len(x.shape))
+    small = "".join("1" if i in axis else letter for i, letter in enumerate(word))
+    gone = "".join(word[i] for i in axis)
+    empty = any(same(d, 0) for d in x.shape)
+    return Notation((word,), (word, small, small), **{"whole" if empty else "decompose": gone})
 
 
 @spmd("fused_rotary_position_embedding")
