@@ -17,14 +17,15 @@ from minipd.framework.floors import wire as _wire
 __version__ = "0.1.0"
 
 FLOORS = (
-    _Floor(1, opens=("framework", "ops", "autograd", "nn", "optimizer", "regularizer", "io", "amp", "viz"),
+    _Floor(1, opens=("framework", "ops", "autograd", "nn", "optimizer", "regularizer", "io", "amp",
+                    "incubate", "viz"),
            exports=("framework.dtype", "framework.printing", "framework.tensor", "framework.random", "framework.flags",
                     "ops.creation", "ops.cast", "ops.math", "ops.elementary", "ops.logic", "ops.reduce", "ops.linalg",
                     "ops.broadcast", "ops.reshape", "ops.slicing", "ops.joining", "ops.triangle", "ops.activation",
-                    "ops.embedding", "ops.loss", "ops.random", "ops.inplace",
+                    "ops.embedding", "ops.gather", "ops.scatter", "ops.along_axis", "ops.loss", "ops.random", "ops.inplace",
                     "autograd.mode", "autograd.engine", "nn.param_attr", "nn.parameter", "io.serialization"),
            imports=("ops.methods", "ops.update", "ops.norm", "ops.rope", "autograd.tape", "autograd.methods",
-                    "autograd", "nn", "optimizer", "regularizer", "io")),
+                    "autograd", "nn", "optimizer", "regularizer", "io", "incubate")),
     _Floor(2, opens=("ir", "jit", "static", "executor", "viz.ir"), imports=("ir", "static", "jit", "viz.ir.display")),
     _Floor(3, opens=("passes",), imports=("passes", "passes.stages")),
     _Floor(4, opens=("decomposition", "cinn", "viz.cinn"),
@@ -45,6 +46,6 @@ __all__ = sorted([*_names, "install_as_paddle"])
 # Infinity and NaN are results like others, here as in Paddle: what numpy says of them, asked by minipd, nobody asked for.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minipd\.")
 
-for _module in ("", ".nn", ".nn.functional", ".nn.initializer", ".optimizer", ".optimizer.lr", ".regularizer",
-                ".autograd", ".io"):
+for _module in ("", ".nn", ".nn.functional", ".nn.initializer", ".nn.utils", ".optimizer", ".optimizer.lr",
+                ".regularizer", ".autograd", ".io", ".incubate", ".incubate.autograd"):
     _say_what_is_missing(_sys.modules[__name__ + _module])

@@ -1,6 +1,6 @@
 """Neural networks: layers, their functions, initializers, and gradient clipping (Paddle's `paddle.nn`)."""
 
-from minipd.nn import functional, initializer
+from minipd.nn import functional, initializer, utils
 from minipd.nn.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
 from minipd.nn.common import (
     Dropout,
@@ -23,4 +23,4 @@ from minipd.nn.norm import RMSNorm
 __all__ = ["ClipGradByGlobalNorm", "ClipGradByNorm", "ClipGradByValue", "CrossEntropyLoss", "Dropout", "Embedding",
            "Flatten", "Identity", "Layer", "LayerDict", "LayerList", "Linear", "MSELoss",
            "ParameterDict", "ParameterList", "RMSNorm", "ReLU", "Sequential", "SiLU",
-           "Sigmoid", "Silu", "Softmax", "Tanh", "functional", "initializer"]
+           "Sigmoid", "Silu", "Softmax", "Tanh", "functional", "initializer", "utils"]
