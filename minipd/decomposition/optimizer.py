@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 from minipd.decomposition.table import decompose_rule
 from minipd.framework import dtype as dtypes
+from minipd.framework.row import ROWS, Row
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
+from minipd.ops.creation import arange
 from minipd.ops.elementary import sqrt
-from minipd.ops.math import where
+from minipd.ops.math import abs, maximum, minimum, where
+from minipd.ops.reduce import sum
+from minipd.ops.reshape import reshape
+from minipd.ops.update.stepping import NUMBERS, formula_of
 
 __all__: list[str] = []
+
+#: what a formula asks of an array module, on tensors
+ON_TENSORS = SimpleNamespace(abs=abs, arange=arange, maximum=maximum, minimum=minimum, reshape=reshape, sqrt=sqrt,
+                             sum=sum, where=where)
 
 
 @decompose_rule("sgd")
@@ -34,3 +46,22 @@ def adamw(param: Tensor, grad: Tensor, moment1: Tensor, moment2: Tensor, step: T
     p = param * decay - m / (sqrt(v / correction) + epsilon) * pace
     new, old = (p, m, v), (param, moment1, moment2)
     return tuple(where(skip_update, o, n) for o, n in zip(old, new, strict=True))  # type: ignore[return-value]
+
+
+def by_formula(row: Row, formula: Callable) -> Callable:
+    """The rule of a row that says by a formula what it computes."""
+    numbers = len(NUMBERS & inspect.signature(formula).parameters.keys())
+
+    def rule(*operands: Any, **attrs: Any) -> tuple[Tensor, ...]:
+        *tensors, skip = operands
+        n = len(tensors) - numbers
+        old = tensors[0], *tensors[2:n]
+        new = formula(ON_TENSORS, *tensors[:n], *(cast(x, dtypes.float64) for x in tensors[n:]), **attrs)
+        return tuple(where(skip, o, cast(x, o.dtype)) for x, o in zip(new, old, strict=True))
+    return rule
+
+
+for _row in list(ROWS.values()):
+    _formula = formula_of(_row)
+    if _formula is not None:
+        decompose_rule(_row.name)(by_formula(_row, _formula))

@@ -26,7 +26,9 @@ HOLES: list[Hole] = [
     Hole("vjp", "the result is a truth value, an index or a count: the gradient is zero wherever it exists", (
         Trait.DISCRETE,)),
     Hole("vjp", "stopping the gradient is what it is for", ("share_data_",)),
-    Hole("vjp", "a step of an optimizer ends what is differentiated", ("adamw", "sgd")),
+    Hole("vjp", "a step of an optimizer ends what is differentiated", (
+        "adadelta", "adagrad", "adamax", "adamw", "amsgrad", "asgd", "lamb", "momentum", "nadam", "radam", "rmsprop",
+        "rprop", "sgd")),
     Hole("kernel_out", "a view shares its operand's memory: there is nothing to write", (Trait.VIEW,)),
     Hole("kernel_out", "a few integers, computed once when a program is loaded", ("full_int_array",)),
     Hole("kernel_out", "one element of memory, whatever its shape", ("shape_only",)),

@@ -22,6 +22,7 @@ from tests.ops import (  # noqa: F401  (they fill the table)
     cases_index,
     cases_math,
     cases_shape,
+    cases_update,
 )
 from tests.ops.case import CASES, DTYPES
 

@@ -1,0 +1,54 @@
+"""What the rows of optimizers share.
+
+Operands come in one order: the parameter, its gradient, what the optimizer keeps for it, then `step` (from 1) and
+`learning_rate`, if the formula asks for them, and `skip_update`.  Results are the new parameter and what is kept.
+
+A row's `formula(xp, param, grad, *kept, [t], [lr], **attributes)` says what the new values are, with
+arithmetic and a few functions of `xp`.  So it serves as the kernel, on arrays, and as the decomposition, on tensors.
+Step and rate come to it in float64, whatever the parameter: 1 - beta^step would lose digits in float32.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from minipd.framework.meta import Meta
+from minipd.framework.row import Row
+
+__all__: list[str] = []
+
+#: what a formula calls step and learning rate
+NUMBERS = frozenset({"t", "lr"})
+
+
+def metas(*tensors: Any) -> tuple[Meta, ...]:
+    """Each result looks like what it replaces."""
+    return tuple(Meta(x.shape, x.dtype) for x in tensors)
+
+
+def stepping(formula: Callable) -> tuple[Callable, Callable]:
+    """(kernel, kernel_out) of the row with this formula.  Where `skip_update` holds, nothing changes."""
+    numbers = len(NUMBERS & inspect.signature(formula).parameters.keys())
+
+    def kernel(xp: Any, *operands: Any, **attrs: Any) -> tuple:
+        *tensors, skip = operands
+        n = len(tensors) - numbers
+        old = tensors[0], *tensors[2:n]
+        if skip:
+            return tuple(xp.array(x) for x in old)
+        new = formula(xp, *tensors[:n], *(float(x) for x in tensors[n:]), **attrs)
+        return tuple(xp.asarray(x, y.dtype) for x, y in zip(new, old, strict=True))
+
+    def kernel_out(xp: Any, out: Any, *operands: Any, **attrs: Any) -> None:
+        for buffer, new in zip(out, kernel(xp, *operands, **attrs), strict=True):
+            buffer[...] = new
+
+    kernel.formula = formula        # type: ignore[attr-defined]
+    return kernel, kernel_out
+
+
+def formula_of(row: Row) -> Callable | None:
+    """The formula of an optimizer's row, None where it has none."""
+    return getattr(getattr(row.kernel, "func", None), "formula", None)
