@@ -3,8 +3,9 @@
 SHELL := bash
 BIN := .venv/bin
 READY := .venv/.ready
-# Tests run many small arrays in one process: threads inside BLAS only get in each other's way.
+# Tests run many small arrays, one process a core: threads inside BLAS only get in each other's way.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup train test test-all notebooks lab lint doctor lock clean
@@ -24,10 +25,10 @@ train: setup  ## train a small Llama on four ranks; options in ARGS, e.g. ARGS="
 	$(BIN)/minipd train $(ARGS)
 
 test: setup  ## the test suite that every change must pass (ARGS go to pytest)
-	$(ONE_THREAD) $(BIN)/python -m pytest -m "not long" $(ARGS)
+	$(PYTEST) -m "not long" $(ARGS)
 
 test-all: setup  ## everything: also the long fuzzers, soaks and full parity
-	$(ONE_THREAD) $(BIN)/python -m pytest $(ARGS)
+	$(PYTEST) $(ARGS)
 
 chapter-%: setup  ## run chapter N: its tests and the examples of its text with later floors closed, its notebook
 	@$(BIN)/python -m tools.course run $*

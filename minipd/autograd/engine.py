@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from minipd.autograd.hooks import through_hooks
+from minipd.autograd.saved_hooks import Packed
 from minipd.autograd.tape import Node, meta_of, node_of
 from minipd.framework.meta import Meta, describe
 from minipd.framework.rank import current
@@ -91,9 +92,11 @@ class Pass:
             heappush(self.heap, (-node.seq, node))
 
     def arrive(self, leaf: Tensor | None, g: Tensor) -> None:
-        """A leaf's gradient is complete (if the leaf is still there)."""
+        """A leaf's gradient is complete (if the leaf is still there).  As in Paddle, it is a tensor that takes part in
+        differentiation."""
         if leaf is not None:
             leaf.grad = Tensor(self.owned(g).payload) if leaf.grad is None else leaf.grad + g
+            leaf.grad.stop_gradient = False
 
     def call_rules(self, node: Node, gs: list) -> None:
         """Call the gradient rules that were recorded, and send each result where its input came from."""
@@ -168,10 +171,13 @@ def argument(node: Node, which: int | str, track: bool) -> Any:
 def again(node: Node, value: Any, history: Slot | None) -> Any:
     """What was saved, as a Tensor again if it was kept whole, else as a Meta; a Python number is itself.
 
-    value: an entry of `node.saved`: a number, (shape, dtype), or (payload, owner, version), see `tape.Node`.  history:
-    the slot that the gradient of a value kept whole goes to, which the Tensor carries; None: nobody will ask for it.
+    value: an entry of `node.saved`: a number, (shape, dtype), (payload, owner, version) or Packed; see `tape.Node`.
+    history: the slot that the gradient of a value kept whole goes to, which the Tensor carries; None: nobody will ask
+    for it.
     Raises: RuntimeError for a value that was modified in place since, with the tensor's name and both versions.
     """
+    if type(value) is Packed:
+        return _with_history(value.tensor(), history)
     if type(value) is not tuple:
         return value
     if len(value) == 2:
@@ -186,6 +192,10 @@ def again(node: Node, value: Any, history: Slot | None) -> Any:
             "place, or write before the value is used, or give the operator a clone()")
     t = new(Tensor)                         # Tensor(payload), without the frame of its __init__
     t.payload = payload
+    return t if history is None else _with_history(t, history)
+
+
+def _with_history(t: Tensor, history: Slot | None) -> Tensor:
     if history is not None:
         t.node, t.index = history
         t.stop_gradient = False

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from minipd.autograd.saved_hooks import packed
 from minipd.framework import dtype as dtypes
 from minipd.framework.context import install_tape
 from minipd.framework.meta import Meta
@@ -41,7 +42,8 @@ class Node:
     edges: per input, (node, result index) that its gradient goes to, or None.
     saved: what the recipe keeps, in its order; None once a backward pass has freed it.  A value that is kept whole is
            (payload, owner, version): the owner, an input's handle or a result's storage, tells the version of that
-           memory now.  An array of which only (shape, dtype) are kept is these two; a Python number is itself.
+           memory now; under `saved_tensors_hooks` it is Packed.  An array of which only (shape, dtype) are kept is
+           these two; a Python number is itself.
     attrs: the attributes of the call.
     metas: per result, what a gradient must look like before it enters a rule (None for arrays: nothing to adjust).
     hooks: result index -> {number: function that sees, and may replace, the gradient of that result}.
@@ -92,8 +94,10 @@ def metas_of(outs: Sequence[Tensor]) -> tuple | None:
     return None if all(m is None for m in metas) else metas
 
 
-def tape(run: Callable) -> Callable:
-    """The handler that records, over the interpreter function `run`."""
+def tape(run: Callable, hooks: Any = None) -> Callable:
+    """The handler that records, over the interpreter function `run`; what it saves goes through `hooks`, if any."""
+    save = keep if hooks is None else lambda recipe, inputs, outs: packed(hooks, keep(recipe, inputs, outs))
+
     def handler(row: Row, inputs: Any, attrs: dict) -> Any:
         payloads: list = []
         edges: list = []
@@ -127,7 +131,7 @@ def tape(run: Callable) -> Callable:
         if need:
             recipe = row.recipes.get(need) or row.recipe(need)
             if recipe.rules:
-                node = new_node(row, recipe, edges, keep(recipe, inputs, outs), attrs, len(outs))
+                node = new_node(row, recipe, edges, save(recipe, inputs, outs), attrs, len(outs))
                 index = 0
                 for o in outs:
                     if o.payload.dtype in FLOATS:       # the rest (an argmax) has no gradient
@@ -170,19 +174,21 @@ def meta_of(x: Any) -> Any:
     return Meta(p.shape, p.dtype) if type(p) is ndarray or not hasattr(p, "placements") else p.meta()
 
 
-def record_call(row: Any, inputs: Sequence[Tensor], outs: Sequence[Tensor], vjp: Callable) -> None:
-    """Put on the tape what is no single operator: `vjp(gradients of outs)` returns one gradient (or None) per input.
+def record_call(row: Any, inputs: Sequence[Tensor], outs: Sequence[Tensor], vjp: Callable, *kept: Any) -> Node:
+    """Put on the tape what is no single operator: `vjp(gradients of outs, *kept)` returns one gradient (or None) per
+    input.  `kept` is freed by a backward pass, as what operators save is.  Returns the node.
 
     row: anything with `name`, `multi` (True: gradients come as a list), `raw_gradient`.  outs: those without
     `stop_gradient` get a history.
     """
     edges = [None if x.stop_gradient else (node_of(x), x.index) for x in inputs]
-    recipe = Recipe((), (), (), "", ((VjpCall(vjp, None, ()), ()),))
-    node = new_node(row, recipe, edges, [], {}, len(outs))
+    recipe = Recipe((), (), (), "", ((VjpCall(vjp, None, ()), tuple(range(len(kept)))),))
+    node = new_node(row, recipe, edges, list(kept), {}, len(outs))
     node.metas = metas_of(outs)
     for i, o in enumerate(outs):
         if not o.stop_gradient:
             o.node, o.index = node, i
+    return node
 
 
 install_tape(tape)

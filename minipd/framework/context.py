@@ -32,7 +32,7 @@ from minipd.framework.views import share_view
 __all__: list[str] = []
 
 #: makes the handler that records, over an interpreter function; the autograd floor puts its tape here
-_tape: Callable[[Callable], Callable] | None = None
+_tape: Callable[[Callable, Any], Callable] | None = None
 
 _CODE_OF_NUM, ndarray, new = dtypes.CODE_OF_NUM, np.ndarray, object.__new__
 _KEEP = object()
@@ -47,6 +47,7 @@ class RankContext:
         self.middle: Any = None             # the dist interpreter
         self.amp: Any = None
         self.events: Any = None
+        self.saved_hooks: Any = None        # what the tape saves goes through them (`autograd.saved_hooks`)
         self.grad_enabled = True
         self.default_dtype = dtypes.float32.np
         self.rng = Generator()
@@ -62,6 +63,7 @@ class RankContext:
         """The same rank in another thread: shared state, but eager, with a stack and a grad mode of its own."""
         other = copy.copy(self)
         other.ground, other.middle, other.amp, other.events, other.grad_enabled = Kernels(), None, None, None, True
+        other.saved_hooks = None
         other.compose()
         return other
 
@@ -76,7 +78,7 @@ class RankContext:
         if self.middle is not None:
             run = self.middle.over(run)
         self.run: Callable = run
-        handlers = [without_tape(run), without_tape(run) if _tape is None else _tape(run)]
+        handlers = [without_tape(run), without_tape(run) if _tape is None else _tape(run, self.saved_hooks)]
         around = getattr(self.ground, "around", None)
         if around is not None:              # a trace notes in its program which handles want a gradient
             handlers = [around(handler) for handler in handlers]
@@ -171,23 +173,23 @@ def without_tape(run: Callable) -> Callable:
     return handler
 
 
-def install_tape(factory: Callable[[Callable], Callable]) -> None:
-    """The autograd floor plugs its tape in: `factory(run)` returns the handler that records, over `run`."""
+def install_tape(factory: Callable[[Callable, Any], Callable]) -> None:
+    """The autograd floor plugs its tape in: `factory(run, hooks)` returns the handler that records, over `run`."""
     global _tape
     _tape = factory
     current().compose()
 
 
 class using:
-    """`with using(ground=..., middle=..., grad=..., amp=..., events=...)`: other layers, for a while.
+    """`with using(ground=..., middle=..., grad=..., amp=..., events=..., saved_hooks=...)`: other layers, for a while.
 
     Layers that are not named stay as they are.  Exception-safe, and one object may be entered again inside itself.
     """
 
     def __init__(self, ground: Any = _KEEP, middle: Any = _KEEP, grad: Any = _KEEP, amp: Any = _KEEP,
-                 events: Any = _KEEP):
+                 events: Any = _KEEP, saved_hooks: Any = _KEEP):
         self.wanted = {k: v for k, v in (("ground", ground), ("middle", middle), ("grad_enabled", grad), ("amp", amp),
-                                         ("events", events)) if v is not _KEEP}
+                                         ("events", events), ("saved_hooks", saved_hooks)) if v is not _KEEP}
         self.entered: list[tuple[RankContext, dict]] = []
 
     def __enter__(self) -> RankContext:

@@ -87,7 +87,7 @@ class Recipe:
         """Where the gradient of the value kept at `position` goes: what `node`, its edges and itself, has for it."""
         if position < len(self.whole):
             return node.edges[self.whole[position]]
-        if position < len(self.whole) + len(self.metas):
+        if not len(self.whole) + len(self.metas) <= position < len(self.whole) + len(self.metas) + len(self.results):
             return None
         return node, self.results[position - len(self.whole) - len(self.metas)]
 
