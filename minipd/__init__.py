@@ -11,6 +11,7 @@ import warnings as _warnings
 
 from minipd.as_paddle import install_as_paddle as install_as_paddle
 from minipd.as_paddle import say_what_is_missing as _say_what_is_missing
+from minipd.framework.allocator import keep_freed_memory as _keep_freed_memory
 from minipd.framework.floors import Floor as _Floor
 from minipd.framework.floors import wire as _wire
 
@@ -20,7 +21,7 @@ FLOORS = (
     _Floor(1, opens=("framework", "ops", "autograd", "nn", "optimizer", "regularizer", "io", "amp",
                     "incubate", "viz"),
            exports=("framework.dtype", "framework.printing", "framework.tensor", "framework.random", "framework.flags",
-                    "ops.creation", "ops.cast", "ops.math", "ops.elementary", "ops.logic", "ops.reduce", "ops.linalg",
+                    "ops.creation", "ops.cast", "ops.complex", "ops.polar", "ops.math", "ops.elementary", "ops.logic", "ops.reduce", "ops.linalg",
                     "ops.broadcast", "ops.reshape", "ops.slicing", "ops.joining", "ops.triangle", "ops.activation",
                     "ops.embedding", "ops.gather", "ops.scatter", "ops.along_axis", "ops.loss", "ops.random", "ops.inplace",
                     "autograd.mode", "autograd.engine", "nn.param_attr", "nn.parameter", "io.serialization"),
@@ -41,6 +42,7 @@ FLOORS = (
 
 _names = _wire(__name__, FLOORS, _os.environ)
 globals().update(_names)
+_keep_freed_memory()
 __all__ = sorted([*_names, "install_as_paddle"])
 
 # Infinity and NaN are results like others, here as in Paddle: what numpy says of them, asked by minipd, nobody asked for.

@@ -19,6 +19,10 @@ from minipd.executor.frame import Frame, Steps
 from minipd.executor.layout import Layout
 from minipd.executor.preparation import Item, Preparation
 from minipd.framework.dtype import to_np
+from minipd.framework.flags import flag
+from minipd.framework.nan_inf import check_finite
+from minipd.ir.operation import Operation
+from minipd.ir.schema import result_values
 from minipd.ir.value import Value
 
 __all__: list[str] = []
@@ -53,6 +57,12 @@ class Binding:
         for i in self.passing:
             slots[i] = None
         self.frame.begin({}, {}, None)
+
+    def check_finite(self, op: Operation) -> None:
+        """Look for a NaN or an infinity in the results that stand in their slots (`framework.nan_inf`)."""
+        arrays = [[self.frame.slots[self.slot(v)] for v in values if v in self.prepared.slots]
+                  for values in (op.results() if op.row is None else result_values(op), op.operands_source())]
+        check_finite(op.name(), *arrays, only_warn=flag("FLAGS_check_nan_inf_level") > 0)
 
     def slot(self, value: Value) -> int:
         return self.prepared.slots[value]

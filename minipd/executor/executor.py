@@ -20,6 +20,7 @@ from minipd.executor.plan import ALIGNMENT, Plan
 from minipd.executor.preparation import Preparation
 from minipd.executor.scope import Scope
 from minipd.framework.dim import bind_shape
+from minipd.framework.flags import flag
 from minipd.framework.meta import describe
 from minipd.ir.program import Program
 from minipd.ir.value import Value
@@ -90,6 +91,7 @@ class Executor:
         try:
             bound = self._binding(arena, bindings)
             frame = bound.frame
+            frame.watch = bound.check_finite if flag("FLAGS_check_nan_inf") else None
             frame.begin(feed, scope, memory)
             if memory is not None:
                 memory.start((*feed.values(), *scope.values()))

@@ -50,6 +50,7 @@ class Frame:
         self.slots: list[Any] = [None] * n_slots
         self.owned = owned
         self.memory: Memory | None = None
+        self.watch: Callable[[Operation], None] | None = None   # called after every operation of a run
         self.begin({}, {}, None)
 
     def begin(self, feed: Mapping[str, np.ndarray], scope: Mapping[str, np.ndarray], memory: Memory | None) -> None:
@@ -67,8 +68,13 @@ class Frame:
         """
         step = None
         try:
-            for step in steps.functions:
-                step()
+            if self.watch is not None:
+                for step, op in zip(steps.functions, steps.ops, strict=True):
+                    step()
+                    self.watch(op)
+            else:
+                for step in steps.functions:
+                    step()
         except Exception as error:
             op = next((op for f, op in zip(steps.functions, steps.ops, strict=True) if f is step), None)
             if op is not None:

@@ -23,7 +23,9 @@ from typing import Any
 import numpy as np
 
 from minipd.framework import dtype as dtypes
+from minipd.framework.flags import flag_in
 from minipd.framework.meta import Meta, describe
+from minipd.framework.nan_inf import checked
 from minipd.framework.random import Generator
 from minipd.framework.rank import current, set_root
 from minipd.framework.tensor import Tensor
@@ -73,6 +75,8 @@ class RankContext:
         Two handlers are built, one that records and one that does not: switching between them is an assignment.
         """
         run = self.ground.run
+        if flag_in(self.flags, "FLAGS_check_nan_inf"):
+            run = checked(run, flag_in(self.flags, "FLAGS_check_nan_inf_level") > 0)
         if self.events is not None:
             run = self.events.over(run)
         if self.middle is not None:

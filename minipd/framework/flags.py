@@ -11,7 +11,12 @@ from minipd.framework.rank import current
 __all__ = ["get_flags", "set_flags"]
 
 #: name -> what it is without being set
-FLAGS: dict[str, Any] = {"FLAGS_print_ir": False}
+FLAGS: dict[str, Any] = {
+    "FLAGS_print_ir": False,            # print a program after every stage of its compilation
+    "FLAGS_allocator_strategy": "auto_growth",      # keep freed memory (`framework.allocator`)
+    "FLAGS_check_nan_inf": False,       # stop at the first operator with a NaN or an infinity in its result
+    "FLAGS_check_nan_inf_level": 0,     # 0: raise; above: warn, and go on
+}
 
 
 def set_flags(flags: dict[str, Any]) -> None:
@@ -21,7 +26,9 @@ def set_flags(flags: dict[str, Any]) -> None:
     """
     for name in flags:
         _check(name, "set_flags")
-    current().flags.update({name: type(FLAGS[name])(value) for name, value in flags.items()})
+    context = current()
+    context.flags.update({name: type(FLAGS[name])(value) for name, value in flags.items()})
+    context.compose()                       # some flags are layers over the interpreters
 
 
 def get_flags(flags: str | Iterable[str]) -> dict[str, Any]:
@@ -36,12 +43,19 @@ def get_flags(flags: str | Iterable[str]) -> dict[str, Any]:
 
 
 def flag(name: str) -> Any:
-    """The value of one flag: set by `set_flags`, else by the environment, else its default."""
+    """The value of one flag of this rank."""
     _check(name, "get_flags")
-    found = current().flags.get(name)
+    return flag_in(current().flags, name)
+
+
+def flag_in(own: dict[str, Any], name: str) -> Any:
+    """A flag of the rank that has set `own`: as set by `set_flags`, else by the environment, else its default."""
+    found = own.get(name)
     if found is None:
-        text = os.environ.get(name)
-        found = FLAGS[name] if text is None else text.lower() not in ("", "0", "false", "off")
+        text, default = os.environ.get(name), FLAGS[name]
+        if text is None:
+            return default
+        found = text.lower() not in ("", "0", "false", "off") if isinstance(default, bool) else type(default)(text)
     return found
 
 
