@@ -14,16 +14,15 @@ from minipd.as_paddle import say_what_is_missing as _say_what_is_missing
 from minipd.framework.allocator import keep_freed_memory as _keep_freed_memory
 from minipd.framework.floors import Floor as _Floor
 from minipd.framework.floors import wire as _wire
+from minipd.ops import FAMILIES as _FAMILIES
 
 __version__ = "0.1.0"
 
 FLOORS = (
-    _Floor(1, opens=("framework", "ops", "autograd", "nn", "optimizer", "regularizer", "io", "amp",
-                    "incubate", "viz"),
+    _Floor(1, opens=("framework", "ops", "autograd", "nn", "optimizer", "regularizer", "io", "amp", "incubate",
+                    "viz"),
            exports=("framework.dtype", "framework.printing", "framework.tensor", "framework.random", "framework.flags",
-                    "ops.creation", "ops.cast", "ops.complex", "ops.polar", "ops.math", "ops.elementary", "ops.logic", "ops.reduce", "ops.linalg",
-                    "ops.broadcast", "ops.reshape", "ops.slicing", "ops.joining", "ops.triangle", "ops.activation",
-                    "ops.embedding", "ops.gather", "ops.scatter", "ops.along_axis", "ops.loss", "ops.random", "ops.inplace",
+                    *(f"ops.{family}" for family in _FAMILIES),
                     "autograd.mode", "autograd.engine", "nn.param_attr", "nn.parameter", "io.serialization"),
            imports=("ops.methods", "ops.update", "ops.norm", "ops.rope", "autograd.tape", "autograd.methods",
                     "autograd", "nn", "optimizer", "regularizer", "io", "incubate")),
@@ -45,7 +44,7 @@ globals().update(_names)
 _keep_freed_memory()
 __all__ = sorted([*_names, "install_as_paddle"])
 
-# Infinity and NaN are results like others, here as in Paddle: what numpy says of them, asked by minipd, nobody asked for.
+# Infinity and NaN are results like others, here as in Paddle: nobody has asked for numpy's warnings of them.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minipd\.")
 
 for _module in ("", ".nn", ".nn.functional", ".nn.initializer", ".nn.utils", ".optimizer", ".optimizer.lr",

@@ -1,7 +1,7 @@
 """A caching allocator for eager results: memory that was freed is kept, and used again.
 
 Every operator makes a new array.  Where the C library gives large blocks back to the system at once, the next array's
-pages are new ones, and the system clears each at its first use: 0.2 to 0.3 ms a megabyte, several times what an addition
+pages are new ones, and the system clears each at its first use: 0.2 to 0.3 ms a megabyte, far more than an addition
 costs.  glibc can keep them (`man mallopt`): then its heap is the cache, with best fit and coalescing, for all threads.
 
 Paddle's flag chooses: FLAGS_allocator_strategy=auto_growth (keep, the default) or naive_best_fit (as the C library

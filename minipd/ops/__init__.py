@@ -1,1 +1,8 @@
 """The operator library (Paddle's PHI): one file per family, one row per operator, public functions beneath the rows."""
+
+#: The modules whose public names are names of minipd, and whose functions of a tensor are methods of Tensor, in the
+#: order in which they are imported.
+FAMILIES = """
+    creation cast complex polar math elementary logic reduce linalg broadcast reshape slicing joining triangle
+    activation embedding gather scatter along_axis loss random inplace
+""".split()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from typing import Any
 
@@ -10,29 +11,10 @@ from minipd.framework.meta import Unfilled, describe
 from minipd.framework.row import ROWS
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import check_writable, rebind
-from minipd.ops import (
-    broadcast,
-    creation,
-    elementary,
-    embedding,
-    indexing,
-    inplace,
-    joining,
-    linalg,
-    logic,
-    math,
-    reduce,
-    reshape,
-    slicing,
-    triangle,
-)  # fmt: skip
+from minipd.ops import FAMILIES, creation, indexing, linalg, logic, math
 from minipd.ops.cast import cast
 
 __all__: list[str] = []
-
-#: The modules whose public functions of a tensor are methods of Tensor too.
-FAMILIES = (math, elementary, logic, reduce, reshape, slicing, triangle, broadcast, creation, joining, linalg,
-            embedding, inplace)
 
 
 def _of_a_tensor(function: Any) -> bool:
@@ -41,7 +23,8 @@ def _of_a_tensor(function: Any) -> bool:
     return first is not None and first.annotation in ("Tensor", Tensor)
 
 
-for _module in FAMILIES:
+for _family in FAMILIES:
+    _module = importlib.import_module(f"minipd.ops.{_family}")
     for _name in _module.__all__:
         if _of_a_tensor(getattr(_module, _name)):
             if _name in vars(Tensor):

@@ -9,7 +9,6 @@ from tests.ops.case import CASES
 from tests.ops.test_rows import LIBRARY  # noqa: F401  (the cases are there when it is)
 
 
-
 def fits(row, case, trial):
     """Whether each buffer of `trial` (result -> operand) is one: an array like the result."""
     metas = row.infer_meta(*case.inputs, **case.attrs)
