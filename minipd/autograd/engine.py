@@ -3,6 +3,11 @@
 Invariant: a gradient that enters a rule, or a leaf, has the shape, dtype and placements of its primal, where a Partial
 placement of the primal reads as Replicate.  (`match` sees to the placements; it is the identity on one rank.)  Only
 leaves keep a Partial gradient, so that several backward passes are summed before anything is communicated.
+
+Complex numbers: a rule returns J^T g, the transpose of the derivative times g, whether the numbers are real or complex;
+so the rules of real functions hold as they are.  What users see (`.grad`, hooks, `PyLayer`) is Paddle's gradient, its
+conjugate: the direction in which a real loss L grows fastest, dL = Re(sum of conj(grad) dx).  `conj` stands wherever
+one becomes the other; of a real gradient it is the gradient itself.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ from minipd.framework.rank import current
 from minipd.framework.row import ROWS
 from minipd.framework.tensor import Storage, Tensor
 from minipd.ops.cast import cast
+from minipd.ops.complex import conj
 from minipd.ops.creation import Assign, full_like
 
 __all__ = ["backward", "grad"]
@@ -95,6 +101,7 @@ class Pass:
         """A leaf's gradient is complete (if the leaf is still there).  As in Paddle, it is a tensor that takes part in
         differentiation."""
         if leaf is not None:
+            g = conj(g)
             leaf.grad = Tensor(self.owned(g).payload) if leaf.grad is None else leaf.grad + g
             leaf.grad.stop_gradient = False
 
@@ -138,10 +145,10 @@ class Pass:
                     and not node.row.raw_gradient:
                 g = match(g, node.metas[i])
             if node.hooks is not None and i in node.hooks:
-                g = through_hooks(node, i, self.owned(g))       # a hook may write it in place
+                g = conj(through_hooks(node, i, self.owned(conj(g))))       # a hook may write it in place
                 self.lent.add(id(g.payload))
             if (node, i) in self.want:
-                self.found[node, i] = self.owned(g)
+                self.found[node, i] = self.owned(conj(g))
             gs[i] = g
 
     def owned(self, g: Tensor) -> Tensor:
@@ -237,7 +244,7 @@ def _fitting(y: Tensor, g: Any, who: str) -> Tensor:
     if tuple(g.payload.shape) != tuple(y.payload.shape):
         raise ValueError(f"{who}: the gradient given for {y.name} has shape {list(g.shape)}, expected "
                          f"{list(y.shape)}, the shape of the tensor")
-    return cast(g, y.payload.dtype)
+    return conj(cast(g, y.payload.dtype))
 
 
 def _as_list(x: Any) -> list:

@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from minipd.autograd.saved_hooks import Packed
-from minipd.autograd.tape import FLOATS, record_call
+from minipd.autograd.tape import INEXACT, record_call
 from minipd.framework.context import using
 from minipd.framework.meta import describe
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
+from minipd.ops.complex import conj
 from minipd.ops.creation import Full
 
 __all__ = ["PyLayer", "PyLayerContext"]
@@ -156,13 +157,13 @@ class PyLayer:
         pairs = [(out, result) for out, result in zip(outs, results, strict=True) if isinstance(result, Tensor)]
         constant, given = set(map(id, context._constant)), set(map(id, inputs))
         for out, result in pairs:
-            result.stop_gradient = id(out) in constant or result.payload.dtype not in FLOATS
+            result.stop_gradient = id(out) in constant or result.payload.dtype not in INEXACT
         context._keep({id(out): i for i, (out, _) in enumerate(pairs) if id(out) not in given})
         metas = [(tuple(result.payload.shape), result.payload.dtype) for _, result in pairs]
         materialize = context._materialize
 
         def vjp(gs: list[Tensor | None], context: PyLayerContext) -> list[Tensor | None]:
-            full = [Full(shape=meta[0], value=0, dtype=meta[1]) if g is None and materialize else g
+            full = [conj(g) if g is not None else Full(shape=meta[0], value=0, dtype=meta[1]) if materialize else None
                     for g, meta in zip(gs, metas, strict=True)]
             got = cls.backward(context, *full)
             got = list(got) if isinstance(got, (list, tuple)) else [got]
@@ -193,7 +194,7 @@ def _fitting(name: str, i: int, g: Any, shape: tuple, dtype: Any) -> Tensor | No
     if tuple(g.payload.shape) != shape:
         raise ValueError(f"{name}.backward: expected a gradient of shape {list(shape)} for tensor {i} of forward, got "
                          f"{describe(g.payload)}")
-    return cast(g, dtype)
+    return conj(cast(g, dtype))
 
 
 def _tensors(arguments: Sequence[Any]) -> list[Tensor]:

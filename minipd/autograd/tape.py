@@ -32,7 +32,7 @@ from minipd.framework.views import check_fresh, share_view
 __all__: list[str] = []
 
 _next_seq = itertools.count().__next__
-FLOATS = dtypes.FLOATS
+INEXACT = dtypes.INEXACT
 ndarray, new = np.ndarray, object.__new__
 
 
@@ -134,7 +134,7 @@ def tape(run: Callable, hooks: Any = None) -> Callable:
                 node = new_node(row, recipe, edges, save(recipe, inputs, outs), attrs, len(outs))
                 index = 0
                 for o in outs:
-                    if o.payload.dtype in FLOATS:       # the rest (an argmax) has no gradient
+                    if o.payload.dtype in INEXACT:      # the rest (an argmax) has no gradient
                         o.node, o.index, o.stop_gradient = node, index, False
                     index += 1
                 if type(outs[0].payload) is not ndarray:

@@ -171,6 +171,9 @@ class Tensor:
     def __float__(self) -> float:
         return float(self._one("float()"))
 
+    def __complex__(self) -> complex:
+        return complex(self._one("complex()"))
+
     def __format__(self, spec: str) -> str:
         """A 0-D tensor as its number; what has more elements, or no values, as it prints."""
         p = self.payload

@@ -79,7 +79,7 @@ def spread(block: Block, reached: set[Value]) -> None:
         elif op.name() == "cf.tuple_pop":
             reached.update(r for r, v in zip(op.results(), pushed_values(op) or (), strict=True) if v in reached)
         elif op.row is not None and op.row.has_vjp and any(v in reached for v in tensor_operands(op)):
-            reached.update(r for r in result_values(op) if not r.stop_gradient and r.dtype in dtypes.FLOATS)
+            reached.update(r for r in result_values(op) if not r.stop_gradient and r.dtype in dtypes.INEXACT)
 
 
 class Walk:

@@ -81,8 +81,8 @@ class Compiled:
         """Compile the forward program, and the backward one if there is a gradient to record."""
         program, traced = self.program, self.traced
         self.flows = [n for n, v in zip(traced.outputs, traced.output_values, strict=True)
-                      if current().grad_enabled and not v.stop_gradient and v.dtype in dtypes.FLOATS]
-        wrt = {n: v for n, v in self._sources().items() if not v.stop_gradient and v.dtype in dtypes.FLOATS}
+                      if current().grad_enabled and not v.stop_gradient and v.dtype in dtypes.INEXACT]
+        wrt = {n: v for n, v in self._sources().items() if not v.stop_gradient and v.dtype in dtypes.INEXACT}
         fuses = self.options.backend is not None
         self.joint = with_backward(program, self.flows, wrt, fuses) if self.flows and wrt else None
         forward = program.clone() if self.joint is None else self.joint.forward

@@ -14,19 +14,24 @@ __all__ = ["cast"]
 
 @op("cast", Trait.ELEMENTWISE, Trait.EXACT)
 class Cast:
-    """x with another dtype."""
+    """x with another dtype; of a complex number, a real dtype takes the real part."""
 
     def infer_meta(x, *, dtype):
         return Meta(x.shape, dtype)
 
     def kernel(xp, x, *, dtype):
-        return x.astype(dtype)
+        return _part(x, dtype).astype(dtype)
 
     def kernel_out(xp, out, x, *, dtype):
-        out[...] = x
+        out[...] = _part(x, dtype)
 
     def vjp_x(g, x: Meta):
         return cast(g, x.dtype)
+
+
+def _part(x: Any, dtype: Any) -> Any:
+    """What of x is cast: of a complex number the real part, but whether it is 0 (bool) is asked of the whole."""
+    return x.real if x.dtype.kind == "c" and dtype.kind not in "cb" else x
 
 
 def cast(x: Tensor, dtype: Any) -> Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.dim import is_symbolic
-from minipd.framework.meta import Meta
+from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import check_writable, rebind
@@ -134,7 +134,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, name: str | None = None
         fill_value = fill_value.item()
     if dtype is None:
         dtype = (dtypes.bool if isinstance(fill_value, bool) else
-                 dtypes.int64 if isinstance(fill_value, int) else dtypes.get_default_dtype())
+                 dtypes.int64 if isinstance(fill_value, int) else
+                 dtypes.complex128 if isinstance(fill_value, complex) else dtypes.get_default_dtype())
     return Full(shape=shape_tuple("full", shape), value=fill_value, dtype=dtypes.to_np(dtype))
 
 
@@ -198,6 +199,19 @@ def assign(x: Any, output: Tensor | None = None) -> Tensor:
     return output
 
 
+def into(out: Tensor | None, result: Tensor) -> Tensor:
+    """What a function with the parameter `out` returns: its result, or `out` with the result written into it.
+
+    Raises: ValueError if `out` has another shape or dtype.
+    """
+    if out is None:
+        return result
+    if out.payload.shape != result.payload.shape or out.payload.dtype != result.payload.dtype:
+        raise ValueError(f"out: expected a tensor like the result, {describe(result.payload)}, got "
+                         f"{describe(out.payload)}")
+    return assign(result, out)
+
+
 def clone(x: Tensor, name: str | None = None) -> Tensor:
     """A copy of x, through which gradients flow."""
     return Assign(x)
@@ -206,8 +220,9 @@ def clone(x: Tensor, name: str | None = None) -> Tensor:
 def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True) -> Tensor:
     """A tensor with a copy of `data`: a number, nested lists, a numpy array, or a Tensor.
 
-    Floats and ints in lists become the default dtype and int64; arrays, and tensors in lists, keep their dtype.
-    Raises: TypeError for data without a minipd dtype (strings, objects, complex), ValueError for ragged lists.
+    Floats and ints in lists become the default dtype and int64, complex numbers get parts of the default dtype; arrays,
+    and tensors in lists, keep their dtype.
+    Raises: TypeError for data without a minipd dtype (strings, objects), ValueError for ragged lists.
 
     >>> to_tensor([[1.0, 2.0]], stop_gradient=False)
     Tensor(shape=[1, 2], dtype=float32, place=Place(cpu), stop_gradient=False,
@@ -230,12 +245,13 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
         wanted = dtypes.to_np(dtype)
     elif inside:
         wanted = functools.reduce(dtypes.promote, inside)
-        if array.dtype.kind == "f" and wanted not in dtypes.FLOATS:
+        if array.dtype.kind == "f" and wanted not in dtypes.INEXACT:
             wanted = dtypes.get_default_dtype_np()
-    elif isinstance(data, (np.ndarray, np.generic)) or array.dtype.kind not in "fiu":
+    elif isinstance(data, (np.ndarray, np.generic)) or array.dtype.kind not in "fiuc":
         wanted = array.dtype
     else:
-        wanted = dtypes.get_default_dtype_np() if array.dtype.kind == "f" else dtypes.int64.np
+        floating = dtypes.get_default_dtype_np()
+        wanted = {"f": floating, "c": dtypes.complex_of(floating)}.get(array.dtype.kind, dtypes.int64.np)
     dtypes.of(array.dtype)                  # a dtype that minipd has
     t = Tensor(array.astype(wanted, copy=False))
     t.stop_gradient = stop_gradient

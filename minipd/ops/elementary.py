@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from minipd.framework.row import op, ufunc
-from minipd.ops.families import Floating
+from minipd.ops.families import Analytic
 from minipd.ops.promotion import unary
 
 __all__ = ["cos", "exp", "log", "rsqrt", "sin", "sqrt", "tanh"]
 
 
 @op("exp")
-class Exp(Floating):
+class Exp(Analytic):
     """out = e ** x."""
 
     kernel = ufunc("exp")
@@ -20,7 +20,7 @@ class Exp(Floating):
 
 
 @op("log")
-class Log(Floating):
+class Log(Analytic):
     """out = ln x; -inf at 0, NaN below."""
 
     kernel = ufunc("log")
@@ -30,7 +30,7 @@ class Log(Floating):
 
 
 @op("sqrt")
-class Sqrt(Floating):
+class Sqrt(Analytic):
     """out = x ** 0.5; NaN below 0."""
 
     kernel = ufunc("sqrt")
@@ -40,7 +40,7 @@ class Sqrt(Floating):
 
 
 @op("rsqrt")
-class Rsqrt(Floating):
+class Rsqrt(Analytic):
     """out = 1 / sqrt(x)."""
 
     def kernel(xp, x):
@@ -55,7 +55,7 @@ class Rsqrt(Floating):
 
 
 @op("tanh")
-class Tanh(Floating):
+class Tanh(Analytic):
     """out = (e^x - e^-x) / (e^x + e^-x)."""
 
     kernel = ufunc("tanh")
@@ -65,7 +65,7 @@ class Tanh(Floating):
 
 
 @op("sin")
-class Sin(Floating):
+class Sin(Analytic):
     """out = sin x, x in radians."""
 
     kernel = ufunc("sin")
@@ -75,7 +75,7 @@ class Sin(Floating):
 
 
 @op("cos")
-class Cos(Floating):
+class Cos(Analytic):
     """out = cos x, x in radians."""
 
     kernel = ufunc("cos")

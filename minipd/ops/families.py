@@ -17,7 +17,7 @@ from __future__ import annotations
 from minipd.framework import dtype as dtypes
 from minipd.framework.meta import Meta
 from minipd.framework.row import Trait
-from minipd.ops.shapes import elementwise, require_floating
+from minipd.ops.shapes import elementwise, require_floating, require_inexact
 
 __all__: list[str] = []
 
@@ -37,6 +37,14 @@ class Floating(Unary):
 
     def infer_meta(what, x):
         require_floating(what, x)
+        return Meta(x.shape, x.dtype)
+
+
+class Analytic(Unary):
+    """Element by element on floats and complex numbers; the gradient rule holds for both."""
+
+    def infer_meta(what, x):
+        require_inexact(what, x)
         return Meta(x.shape, x.dtype)
 
 

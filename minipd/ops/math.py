@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 from typing import Any
 
@@ -14,10 +15,11 @@ from minipd.framework.row import Trait, op, ufunc
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import reduce_to
 from minipd.ops.cast import cast
+from minipd.ops.complex import conj, is_complex
 from minipd.ops.creation import full_like
 from minipd.ops.elementary import log
 from minipd.ops.promotion import NO_ATTRS, binary, promoted, unary
-from minipd.ops.shapes import broadcast_shapes, elementwise, require_floating, shape_of, shapes_agree
+from minipd.ops.shapes import broadcast_shapes, elementwise, require_inexact, shape_of, shapes_agree
 
 __all__ = ["abs", "add", "add_n", "divide", "maximum", "minimum", "multiply", "neg", "pow", "scale", "square",
            "subtract", "where"]
@@ -76,7 +78,7 @@ class Divide:
     """out = x / y, broadcast; true division, floating operands."""
 
     def infer_meta(x, y):
-        require_floating("divide", x if hasattr(x, "dtype") else y)
+        require_inexact("divide", x if hasattr(x, "dtype") else y)
         return elementwise("divide", x, y)
 
     kernel = ufunc("true_divide")
@@ -104,7 +106,9 @@ class Pow:
 
     def vjp_y(g, x, y, out):            # ln x out; 0 ** y is flat in y, and so, for want of a real slope, is (-1) ** y
         if isinstance(x, Tensor):
-            return reduce_to(g * out * log(where(x > 0.0, x, 1.0)), y)
+            return reduce_to(g * out * log(where(x != 0.0 if is_complex(x) else x > 0.0, x, 1.0)), y)
+        if is_complex(y):
+            return g * out * cmath.log(x) if x else g * 0.0
         return g * out * math.log(x) if x > 0 else g * 0.0
 
 
@@ -249,14 +253,17 @@ class Square:
 
 @op("abs", Trait.ELEMENTWISE)
 class Abs:
-    """out = |x|; gradient 0 at 0."""
+    """out = |x|, real for complex x too; gradient 0 at 0."""
 
     def infer_meta(x):
-        return Meta(x.shape, x.dtype)
+        return Meta(x.shape, dtypes.real_of(x.dtype))
 
     kernel = ufunc("absolute")
 
     def vjp_x(g, x):
+        if is_complex(x):               # Re(conj(x) dx) / |x|
+            out = abs(x)
+            return conj(x) * (g / where(out == 0.0, 1.0, out))
         zero = full_like(g, 0.0)
         return where(x > 0.0, g, where(x < 0.0, -g, zero))
 
@@ -286,7 +293,7 @@ def scale_attrs(x: Tensor, scale: Any, bias: float, bias_after_scale: bool, act:
     if act is not None:
         raise ValueError(f"scale: act={act!r} is not supported; apply the activation to the result")
     scale = scale.item() if isinstance(scale, Tensor) else scale
-    if x.payload.dtype not in dtypes.FLOATS and (scale != int(scale) or bias != int(bias)):
+    if x.payload.dtype not in dtypes.INEXACT and (scale != int(scale) or bias != int(bias)):
         raise TypeError(f"scale: expected whole numbers for a tensor of {x.dtype.name}, got scale={scale}, "
                         f"bias={bias}; cast the tensor first, x.astype('float32')")
     return {"scale": scale, "bias": bias, "bias_after_scale": bias_after_scale}
@@ -294,7 +301,7 @@ def scale_attrs(x: Tensor, scale: Any, bias: float, bias_after_scale: bool, act:
 
 def neg(x: Tensor, name: str | None = None) -> Tensor:
     """-x (as Paddle, which has no operator for it: scale by -1)."""
-    return dispatch(Scale, (x,), {"scale": -1.0 if x.payload.dtype in dtypes.FLOATS else -1})
+    return dispatch(Scale, (x,), {"scale": -1.0 if x.payload.dtype in dtypes.INEXACT else -1})
 
 
 def where(condition: Tensor, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:

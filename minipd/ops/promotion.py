@@ -22,7 +22,8 @@ def promoted(what: str, x: Any, y: Any, division: bool = False, arithmetic: bool
 
     division: ints become floats.  arithmetic: a 0-D tensor beside another counts by its kind only (`dtype.promote_0d`).
     A Python number takes the tensor's dtype, but a float beside an int tensor makes it the default float dtype (in
-    Paddle always float32: here a float64 run stays float64).  numpy's scalars are numbers, its arrays are tensors.
+    Paddle always float32: here a float64 run stays float64), and a complex number makes every tensor complex.  numpy's
+    scalars are numbers, its arrays are tensors.
     """
     if isinstance(x, Tensor) and isinstance(y, Tensor):
         dx, dy = x.payload.dtype, y.payload.dtype
@@ -31,7 +32,7 @@ def promoted(what: str, x: Any, y: Any, division: bool = False, arithmetic: bool
             common = dtypes.promote_0d(dy, dx) if x0 else dtypes.promote_0d(dx, dy)
         else:
             common = dtypes.promote(dx, dy)
-        if division and common not in dtypes.FLOATS:
+        if division and common not in dtypes.INEXACT:
             common = dtypes.get_default_dtype_np()
         return (x if dx == common else cast(x, common)), (y if dy == common else cast(y, common))
     if not isinstance(x, Tensor) and not isinstance(y, Tensor):
@@ -44,15 +45,18 @@ def promoted(what: str, x: Any, y: Any, division: bool = False, arithmetic: bool
         dtypes.of(other.payload.dtype)
         pair = (t, other) if t is x else (other, t)
         return promoted(what, pair[0], pair[1], division, arithmetic)
-    if not isinstance(other, (bool, int, float)):
+    if not isinstance(other, (bool, int, float, complex)):
         raise TypeError(f"{what}: expected a Tensor or a number, got {type(other).__name__}: {other!r}")
-    if t.payload.dtype not in dtypes.FLOATS:
+    own, floating = t.payload.dtype, dtypes.get_default_dtype_np()
+    if type(other) is complex:
+        t = cast(t, dtypes.complex_of(own if own in dtypes.INEXACT else floating))
+    elif own not in dtypes.INEXACT:
         if division or type(other) is float:
-            t = cast(t, dtypes.get_default_dtype_np())
-        elif t.payload.dtype == dtypes.bool.np and type(other) is int:
+            t = cast(t, floating)
+        elif own == dtypes.bool.np and type(other) is int:
             t = cast(t, dtypes.int64)
-        elif type(other) is int and not np.can_cast(np.min_scalar_type(other), t.payload.dtype):
-            other = int(np.array(other).astype(t.payload.dtype))       # wraps, as a tensor of that dtype would
+        elif type(other) is int and not np.can_cast(np.min_scalar_type(other), own):
+            other = int(np.array(other).astype(own))       # wraps, as a tensor of that dtype would
     elif type(other) is not float:
         other = float(other)
     return (t, other) if isinstance(x, Tensor) else (other, t)
@@ -66,7 +70,7 @@ def binary(row: Row) -> Any:
         if isinstance(x, Tensor):
             d = x.payload.dtype
             if isinstance(y, Tensor):
-                if d is y.payload.dtype and not (division and d not in dtypes.FLOATS):
+                if d is y.payload.dtype and not (division and d not in dtypes.INEXACT):
                     return current().handler(row, (x, y), NO_ATTRS)
             elif type(y) is float and d in dtypes.FLOATS:
                 return current().handler(row, (x, y), NO_ATTRS)
@@ -80,7 +84,7 @@ def binary(row: Row) -> Any:
 def unary(row: Row, floating: bool = False) -> Any:
     """The public function of a one-operand row.  `floating`: ints become the default float dtype, as in Paddle."""
     def call(x: Tensor, name: str | None = None) -> Tensor:
-        if floating and x.payload.dtype not in dtypes.FLOATS:
+        if floating and x.payload.dtype not in dtypes.INEXACT:
             x = cast(x, dtypes.get_default_dtype_np())
         return dispatch(row, (x,), NO_ATTRS)
     call.row = row  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import expand_as
 from minipd.ops.cast import cast
 from minipd.ops.creation import Full
-from minipd.ops.shapes import normalize_axes, normalize_axis, reduced_shape, require_floating
+from minipd.ops.shapes import normalize_axes, normalize_axis, reduced_shape, require_inexact
 
 __all__ = ["argmax", "max", "mean", "min", "sum"]
 
@@ -55,7 +55,7 @@ class Mean:
     mutable = ("axis",)
 
     def infer_meta(x, *, axis, keepdim=False):
-        require_floating("mean", x)
+        require_inexact("mean", x)
         return _reduced(x, axis, keepdim)
 
     def kernel(xp, x, *, axis, keepdim=False):
@@ -170,7 +170,7 @@ def sum(x: Tensor, axis: Any = None, dtype: Any = None, keepdim: bool = False, n
     own = x.payload.dtype
     if dtype is not None:
         x = cast(x, dtype)
-    elif own not in dtypes.FLOATS and own != dtypes.int64.np:
+    elif own not in dtypes.INEXACT and own != dtypes.int64.np:
         x = cast(x, dtypes.int64)
     return Sum(x, axis=normalize_axes("sum", axis, x.ndim), keepdim=keepdim)
 
@@ -180,7 +180,7 @@ def mean(x: Tensor, axis: Any = None, keepdim: bool = False, name: str | None = 
 
     Raises: TypeError for int tensors.
     """
-    require_floating("mean", x.payload)
+    require_inexact("mean", x.payload)
     return Mean(x, axis=normalize_axes("mean", axis, x.ndim), keepdim=keepdim)
 
 

@@ -91,6 +91,13 @@ def require_floating(what: str, x: Any) -> None:
         raise TypeError(f"{what}: expected a floating tensor, got {describe(x)}; cast it first, x.astype('float32')")
 
 
+def require_inexact(what: str, x: Any) -> None:
+    """Raise TypeError unless x is a floating or complex tensor."""
+    if x.dtype not in dtypes.INEXACT:
+        raise TypeError(f"{what}: expected a floating or complex tensor, got {describe(x)}; cast it first, "
+                        "x.astype('float32')")
+
+
 def normalize_axis(what: str, axis: Any, ndim: int) -> int:
     """One axis, counted from the front.
 

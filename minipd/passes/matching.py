@@ -226,7 +226,7 @@ class Source:
     def _gradients_agree(self, match: Match) -> bool:
         if all(match.values[o].stop_gradient for o in self.outputs):
             return True
-        return not any(r.stop_gradient and r.dtype in dtypes.FLOATS
+        return not any(r.stop_gradient and r.dtype in dtypes.INEXACT
                        for op in match.nodes.values() if any(not v.stop_gradient for v in tensor_operands(op))
                        for r in op.results())
 

@@ -114,7 +114,7 @@ class _Branch:
 
 def _record(trace: Trace, op: Operation, handles: dict[Value, Tensor], outs: list[Tensor]) -> None:
     """Put the branch on the tape: its inputs are what its regions read from around it."""
-    outer = [v for v in captured(op) if v in handles and not handles[v].stop_gradient and v.dtype in dtypes.FLOATS]
+    outer = [v for v in captured(op) if v in handles and not handles[v].stop_gradient and v.dtype in dtypes.INEXACT]
 
     def vjp(gs: list[Tensor | None]) -> list[Tensor | None]:
         if current().grad_enabled:

@@ -18,6 +18,7 @@ SHAPES = {"vector": [2], "scalar": []}
 #: where Paddle is not followed, and why
 BOOL_BY_BOOL = "True / True is 1.0 and no bool"
 NUMPY_FLOAT = "2.5 stays 2.5 beside an int tensor, also as numpy.float32 (Paddle cuts it to 2)"
+NUMPY_COMPLEX = "1j stays 1j, also as numpy.complex64 (Paddle drops the imaginary part)"
 NUMPY_INT = "3 stays 3 beside a bool tensor, also as a numpy int (Paddle makes it True)"
 
 
@@ -53,26 +54,27 @@ def test_what_paddle_refuses():
 
 @pytest.mark.parametrize("name", GOLDEN["numbers"])
 def test_numbers(name):
-    f, numbers = FUNCTIONS[name], [True, 3, 2.5]
+    f, numbers = FUNCTIONS[name], [True, 3, 2.5, 1j]
     for dtype, answers in GOLDEN["numbers"][name].items():
         x = paddle.ones([2], dtype)
         got = [ours(f, x, n) for n in numbers] + [ours(f, n, x) for n in numbers]
         for n, (g, want) in enumerate(zip(got, answers, strict=True)):
             if want != "no kernel":
-                assert g == want or (name, dtype, n % 3) == ("divide", "bool", 0) and BOOL_BY_BOOL, (dtype, n)
+                assert g == want or (name, dtype, n % 4) == ("divide", "bool", 0) and BOOL_BY_BOOL, (dtype, n)
 
 
 def test_numpy_scalars():
-    scalars = [np.float32(2.5), np.float64(2.5), np.int64(3), np.int32(3)]
+    scalars = [np.float32(2.5), np.float64(2.5), np.int64(3), np.int32(3), np.complex64(2 + 1j)]
     for dtype, answers in GOLDEN["numpy"].items():
         x = paddle.ones([2], dtype)
         for n, (s, want) in enumerate(zip(scalars * 2, answers, strict=True)):
-            y = x * s if n < 4 else s * x
+            y = x * s if n < 5 else s * x
             assert isinstance(y, paddle.Tensor) and y.tolist() == [s, s]
             if want == "no kernel":
                 continue
             differs = "float" not in dtype and (NUMPY_FLOAT if s.dtype == np.float32 else
                                                 NUMPY_INT if dtype == "bool" else None)
+            differs = differs or s.dtype == np.complex64 and NUMPY_COMPLEX
             assert y.dtype.name == want or differs, (dtype, s)
 
 
@@ -86,6 +88,7 @@ def test_values_are_converted_before_they_are_computed():
 def test_a_float64_run_stays_one():
     paddle.set_default_dtype("float64")
     try:
+        assert paddle.to_tensor([1j]).dtype == (paddle.ones([2], "int64") * 1j).dtype == paddle.complex128
         i = paddle.to_tensor([1, 2])
         assert (i / 3).dtype == (i * 0.5).dtype == paddle.exp(i).dtype == paddle.float64
         assert (i / 3).tolist() == [1 / 3, 2 / 3]
@@ -113,8 +116,9 @@ def test_arrays_beside_tensors():
     y.sum().backward()
     assert x.grad.tolist() == [3.0, 4.0]
     assert isinstance(np.float32(2) ** x, paddle.Tensor) and isinstance(a > x, paddle.Tensor)
-    with pytest.raises(TypeError, match="dtype: expected one of .*, got numpy's complex128"):
-        x * np.ones(2, complex)
+    assert (x * np.ones(2, complex)).dtype == paddle.complex128
+    with pytest.raises(TypeError, match="dtype: expected one of .*, got numpy's uint64"):
+        x * np.ones(2, np.uint64)
 
 
 def test_what_is_no_number():

@@ -17,9 +17,14 @@ from minipd.framework.row import ROWS
 
 __all__: list[str] = []
 
-POINTWISE = ""
+POINTWISE = """
+angle complex conj imag real
+"""
 
-WHOLE = ""
+WHOLE = """
+as_complex as_real
+gather gather_nd index_add index_put scatter_nd_add scatter_nd_reduce
+"""
 
 
 def _pointwise(name: str) -> None:
