@@ -1,138 +1,338 @@
-"""`x[...]` and `x[...] = v`: ints, slices with any stride, Ellipsis and None.
+"""`x[...]` and `x[...] = v`: ints, slices with any stride, Ellipsis, None, int arrays and masks, in any mixture.
 
-An index is a strided part, then a drop of the int dimensions and an insert of the new ones; so reading is a view, and
-writing is one `set_value`.  Index arrays and masks, whose result copies or depends on values, are not among these.
+An index is taken apart into three steps, which writing goes back through:
+
+    basic     ints, slices, None and Ellipsis: a strided part of x, with int dimensions dropped and new ones inserted.
+              It is a view, and with no further step, reading is a view and writing is one `set_value`.
+    arrays    numbers along some dimensions of that part, broadcast against each other: a `gather`, or `gather_nd` of
+              the tuples that they form; writing is one `index_put`.
+    masks     a mask of m dimensions stands for m arrays, the places where it holds: they depend on values.  Only a
+              write of what does not depend on how many there are goes without, through `where`.
+
+The rules are numpy's, but for ints beside arrays: they drop their dimension first, as in Paddle, and do not count as
+arrays.  Dimensions that arrays make stand where those that they name stood, or in front if those are apart.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from minipd.framework import dtype as dtypes
 from minipd.framework.dim import is_symbolic, require_at_least, same
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import write
+from minipd.ops.broadcast import Expand
 from minipd.ops.cast import cast
 from minipd.ops.creation import to_tensor
-from minipd.ops.reshape import Squeeze, Unsqueeze
+from minipd.ops.gather import Gather, GatherNd, IndexPut
+from minipd.ops.joining import Concat
+from minipd.ops.math import where
+from minipd.ops.reshape import Reshape, Squeeze, Transpose, Unsqueeze
+from minipd.ops.shapes import agree, broadcast_shapes
 from minipd.ops.slicing import SetValue, normalized_part, take_part
 
 __all__: list[str] = []
 
 
-class Part(NamedTuple):
-    """An index, taken apart: parts per axis, axes to drop, and positions (in the result) of new dimensions."""
+class Index(NamedTuple):
+    """An index, taken apart.
 
-    axes: list[int]
-    parts: list[tuple[Any, Any, int]]
+    axes, parts: the strided part of x; dropped: its dimensions that ints stand for; new: the positions of new
+    dimensions in what is then read, the view y.  arrays: numbers (or a mask) by the dimension of y that they (its
+    first) name, in order.  ndim: how many dimensions y has.
+    """
+
+    axes: tuple[int, ...]
+    parts: tuple[tuple[Any, Any, int], ...]
     dropped: tuple[int, ...]
     new: tuple[int, ...]
+    arrays: tuple[tuple[int, Tensor], ...]
+    ndim: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether the basic step does nothing."""
+        return not self.new and not self.axes
+
+    def attrs(self) -> dict[str, Any]:
+        """The strided part as attributes of `set_value`."""
+        starts, ends, strides = (tuple(p[i] for p in self.parts) for i in range(3))
+        return {"axes": self.axes, "starts": starts, "ends": ends, "strides": strides}
 
 
-def parse_index(x: Tensor, index: Any) -> Part:
+# ----------------------------------------------------------------------------------------------- taking apart
+def parse_index(x: Tensor, index: Any) -> Index:
     """Take an index of x apart.
 
-    Raises: IndexError for too many or out-of-range indices; TypeError for kinds that are not basic indexing.
+    Raises: IndexError for too many or out-of-range indices, and masks of another shape; TypeError for what is no index.
     """
-    items = list(index) if isinstance(index, tuple) else [index]
     shape = x.payload.shape
-    used = sum(1 for i in items if i is not None and i is not Ellipsis)
+    items = [_item(x, index, i) for i in (index if isinstance(index, tuple) else (index,))]
+    used = sum(_consumed(i) for i in items)
     if used > len(shape):
-        raise IndexError(f"index {index!r}: expected at most {len(shape)} indices for {describe(x.payload)}, "
+        raise IndexError(f"index {_shown(index)}: expected at most {len(shape)} indices for {describe(x.payload)}, "
                          f"got {used}")
     if sum(1 for i in items if i is Ellipsis) > 1:
-        raise IndexError(f"index {index!r}: expected at most one Ellipsis")
-    if any(i is Ellipsis for i in items):
-        at = next(n for n, i in enumerate(items) if i is Ellipsis)
-        items[at:at + 1] = [slice(None)] * (len(shape) - used)
-    else:
-        items += [slice(None)] * (len(shape) - used)
-    axes, parts, dropped, new = [], [], [], []
+        raise IndexError(f"index {_shown(index)}: expected at most one Ellipsis")
+    at = next((n for n, i in enumerate(items) if i is Ellipsis), len(items))
+    items[at:at + 1] = [slice(None)] * (len(shape) - used)
+    axes, parts, dropped, new, arrays = [], [], [], [], []
     axis = out = 0
     for item in items:
-        if item is None:
+        if isinstance(item, Tensor):
+            named = _consumed(item)
+            if named == 0:                              # a truth value: a new dimension, which it selects or does not
+                new.append(out)
+                item = Reshape(item, shape=(1,))
+            elif item.payload.dtype == dtypes.bool.np:
+                _check_mask(x, axis, item)
+            arrays.append((out, item))
+            axis += named
+            out += named or 1
+        elif item is None:
             new.append(out)
             out += 1
-            continue
-        n = shape[axis]
-        if isinstance(item, slice):
-            part = normalized_part(slice(*(_plain(v) for v in (item.start, item.stop, item.step))), n)
-            out += 1
         else:
-            i = _int_index(x, index, item)
-            if not is_symbolic(n) and not -n <= i < n:
-                raise IndexError(f"index {i} is out of range for axis {axis} of {describe(x.payload)}")
-            i = i + n if i < 0 else i
-            if is_symbolic(n):
-                require_at_least(n, i + 1, f"index {index} of a dimension of size {n}")
-                require_at_least(i, 0, f"index {index} of a dimension of size {n}")
-            part = (i, i + 1, 1)
-            dropped.append(axis)
-        axes.append(axis)
-        parts.append(part)
-        axis += 1
-    return Part(axes, parts, tuple(dropped), tuple(new))
+            part = (normalized_part(item, shape[axis]) if isinstance(item, slice) else
+                    _one(x, axis, item))
+            if isinstance(item, slice):
+                out += 1
+            else:
+                dropped.append(axis)
+            if part[2] != 1 or not (same(part[0], 0) and same(part[1], shape[axis])) or axis in dropped:
+                axes.append(axis)
+                parts.append(part)
+            axis += 1
+    return Index(tuple(axes), tuple(parts), tuple(dropped), tuple(new), tuple(arrays), out)
 
 
-def _plain(v: Any) -> Any:
-    return v.item() if isinstance(v, Tensor) else v
+def _shown(index: Any) -> str:
+    """An index in an error: tensors by shape and dtype."""
+    if isinstance(index, tuple):
+        return f"({', '.join(map(_shown, index))})"
+    if isinstance(index, Tensor):
+        return describe(index.payload)
+    return describe(index) if isinstance(index, np.ndarray) and index.ndim else repr(index)
 
 
-def _int_index(x: Tensor, index: Any, item: Any) -> int:
-    if isinstance(item, bool) or bool(getattr(item, "ndim", 0)) or isinstance(item, (list, str)) or not hasattr(
-            item, "__index__"):
-        raise TypeError(f"index {index!r} of {describe(x.payload)}: expected ints, slices, None or Ellipsis, got "
-                        f"{type(item).__name__}; for rows by number use nn.functional.embedding or take_along_axis, "
-                        "for a mask use where")
-    return item.__index__()
+def _item(x: Tensor, index: Any, item: Any) -> Any:
+    """One part of an index as None, Ellipsis, a slice, an int, or a tensor of numbers or truth values."""
+    if item is None or item is Ellipsis:
+        return item
+    if isinstance(item, slice):
+        return slice(*(v.item() if isinstance(v, Tensor) else v for v in (item.start, item.stop, item.step)))
+    if isinstance(item, (list, tuple, range, np.ndarray, bool, np.bool_)):
+        item = _array(item)
+    if isinstance(item, Tensor):
+        if item.payload.dtype == dtypes.bool.np:
+            return item
+        if item.payload.dtype in dtypes.INTS:
+            return item if item.ndim or _valueless(item) else item.item()
+    elif hasattr(item, "__index__"):
+        return item.__index__()
+    raise TypeError(f"index {_shown(index)} of {describe(x.payload)}: expected ints, slices, None, Ellipsis, int "
+                    f"arrays or masks, got {_shown(item) if isinstance(item, Tensor) else type(item).__name__}")
 
 
+def _array(item: Any) -> Any:
+    """Nested lists as a tensor; an empty one names nothing."""
+    try:
+        found = to_tensor(item if isinstance(item, np.ndarray) else list(item) if isinstance(item, (tuple, range)) else
+                          item)
+    except (TypeError, ValueError):
+        return item
+    return cast(found, dtypes.int64) if isinstance(item, (list, tuple)) and 0 in found.payload.shape else found
+
+
+def _valueless(t: Tensor) -> bool:
+    """Whether a tensor has no values yet: while tracing."""
+    return type(t.payload) is not np.ndarray and not hasattr(t.payload, "placements")
+
+
+def _consumed(item: Any) -> int:
+    """How many dimensions of x a part of an index names."""
+    if isinstance(item, Tensor) and item.payload.dtype == dtypes.bool.np:
+        return item.ndim
+    return 0 if item is None or item is Ellipsis else 1
+
+
+def _check_mask(x: Tensor, axis: int, mask: Tensor) -> None:
+    own = x.payload.shape[axis:axis + mask.ndim]
+    if not all(agree(m, n, "the shape of a mask") for m, n in zip(mask.payload.shape, own, strict=True)):
+        raise IndexError(f"mask {describe(mask.payload)} of {describe(x.payload)}: expected a mask of shape "
+                         f"{list(own)}, as dimensions {axis} to {axis + mask.ndim - 1} have")
+
+
+def _one(x: Tensor, axis: int, i: int) -> tuple[Any, Any, int]:
+    """The part that an int names."""
+    n = x.payload.shape[axis]
+    if not is_symbolic(n) and not -n <= i < n:
+        raise IndexError(f"index {i} is out of range for axis {axis} of {describe(x.payload)}")
+    if is_symbolic(n):
+        what = f"index {i} of a dimension of size {n}"
+        i = i + n if i < 0 else i
+        require_at_least(n, i + 1, what)
+        require_at_least(i, 0, what)
+    else:
+        i = i + n if i < 0 else i
+    return i, i + 1, 1
+
+
+# ---------------------------------------------------------------------------------------------------- reading
 def getitem(x: Tensor, index: Any) -> Tensor:
-    """`x[index]`, a view of x.
+    """`x[index]`: a view of x, or, by arrays and masks, a copy.
+
+    Raises: IndexError for a number outside of its dimension; TypeError for a mask while tracing, for how many elements
+    it selects depends on values.
 
     >>> from minipd.ops.creation import arange
-    >>> arange(6).reshape([2, 3])[..., ::-2].tolist()
-    [[2, 0], [5, 3]]
+    >>> x = arange(6).reshape([2, 3])
+    >>> x[..., ::-2].tolist(), x[[1, 0], [2, 0]].tolist(), x[x > 3].tolist()
+    ([[2, 0], [5, 3]], [5, 0], [4, 5])
     """
-    part = parse_index(x, index)
-    y = take_part(x, part.axes, part.parts)
-    if part.dropped:
-        y = Squeeze(y, axis=part.dropped)
-    return Unsqueeze(y, axis=part.new) if part.new else y
+    found = parse_index(x, index)
+    y = _basic(x, found)
+    if not found.arrays:
+        return y
+    arrays = _numbers(found.arrays)
+    if len(arrays) == 1:
+        return Gather(y, arrays[0][1], axis=arrays[0][0])
+    perm, at = _arrays_first(y.ndim, [axis for axis, _ in arrays])
+    tuples = _tuples([numbers for _, numbers in arrays])
+    read = GatherNd(Transpose(y, perm=perm), tuples)
+    return Transpose(read, perm=_moved_to(at, tuples.ndim - 1, read.ndim)) if at else read
 
 
+def _basic(x: Tensor, found: Index) -> Tensor:
+    y = take_part(x, list(found.axes), list(found.parts))
+    if found.dropped:
+        y = Squeeze(y, axis=found.dropped)
+    return Unsqueeze(y, axis=found.new) if found.new else y
+
+
+def _numbers(arrays: tuple) -> list[tuple[int, Tensor]]:
+    """Masks as numbers: of m dimensions, m arrays.  Raises: TypeError while tracing."""
+    out = []
+    for axis, array in arrays:
+        if array.payload.dtype == dtypes.bool.np:
+            places = np.nonzero(array.values("x[mask], whose size depends on the mask's values"))
+            out += [(axis + i, Tensor(p)) for i, p in enumerate(places)]
+        else:
+            out.append((axis, array))
+    return out
+
+
+def _tuples(arrays: list[Tensor]) -> Tensor:
+    """The tuples that broadcast arrays of numbers form.   [...] each -> int64 [..., how many]"""
+    try:
+        shape = broadcast_shapes("arrays of an index", *(a.payload.shape for a in arrays))
+    except ValueError as error:
+        raise IndexError(str(error)) from None
+    wide = [cast(a, dtypes.int64) for a in arrays]
+    return Concat(*(Unsqueeze(a if a.payload.shape == shape else Expand(a, shape=shape), axis=(len(shape),))
+                    for a in wide), axis=len(shape))
+
+
+def _arrays_first(ndim: int, axes: list[int]) -> tuple[tuple[int, ...], int]:
+    """(the order of dimensions in which those that arrays name come first, where what arrays make is to stand)."""
+    others = [i for i in range(ndim) if i not in axes]
+    adjacent = axes == list(range(axes[0], axes[0] + len(axes)))
+    return (*axes, *others), axes[0] if adjacent else 0
+
+
+def _moved_to(at: int, n: int, ndim: int) -> tuple[int, ...]:
+    """The order of dimensions that moves the first n behind the `at` ones that follow."""
+    return (*range(n, n + at), *range(n), *range(n + at, ndim))
+
+
+# ---------------------------------------------------------------------------------------------------- writing
 def setitem(x: Tensor, index: Any, value: Any) -> None:
-    """`x[index] = value`, in place; the value broadcasts.
+    """`x[index] = value`, in place; the value broadcasts.  Where arrays name a place twice, the last value stays.
 
     >>> from minipd.ops.creation import zeros
     >>> x = zeros([2, 2])
     >>> x[1] = 5.0
+    >>> x[x == 0.0] = -1.0
     >>> x.tolist()
-    [[0.0, 0.0], [5.0, 5.0]]
+    [[-1.0, -1.0], [5.0, 5.0]]
     """
-    part = parse_index(x, index)
+    found = parse_index(x, index)
     if not isinstance(value, Tensor):
-        value = value if isinstance(value, (int, float)) else to_tensor(value)
+        value = value if isinstance(value, (bool, int, float, complex)) else to_tensor(value)
     if isinstance(value, Tensor):
         value = cast(value, x.dtype)
-        ndim_read = x.ndim - len(part.dropped) + len(part.new)
-        extra = value.ndim - ndim_read
-        if extra > 0 and all(same(d, 1) for d in value.payload.shape[:extra]):
-            value = Squeeze(value, axis=tuple(range(extra)))
-        if part.new and value.ndim:
-            if value.ndim < ndim_read:
-                value = Unsqueeze(value, axis=tuple(range(ndim_read - value.ndim)))
-            value = Squeeze(value, axis=part.new)
-        if part.dropped and value.ndim:         # dims of the part, with size 1 where an int stood
-            lead = ndim_read - len(part.new) - value.ndim
-            kept = [a for a in range(x.ndim) if a not in part.dropped]
-            shape = [1] * x.ndim
-            for n, a in enumerate(kept):
-                if n >= lead:
-                    shape[a] = value.payload.shape[n - lead]
-            if lead < 0:
-                raise ValueError(f"x[...] = value: expected a value of at most {len(kept)} dimensions, got "
-                                 f"{describe(value.payload)}")
-            value = value.reshape(shape)
-    write(x, SetValue, value, axes=tuple(part.axes), starts=tuple(p[0] for p in part.parts),
-          ends=tuple(p[1] for p in part.parts), strides=tuple(p[2] for p in part.parts))
+    if not found.arrays:
+        write(x, SetValue, _for_part(x, found, value), **found.attrs())
+    elif found.whole and _by_tuples(found, value) and found.arrays[0][0] == 0:
+        tuples = _tuples([numbers for _, numbers in _numbers(found.arrays)])
+        write(x, IndexPut, tuples, _fitted(value, tuples.ndim - 1 + x.ndim - tuples.payload.shape[-1]))
+    else:
+        write(x, index_written, value, found=found)
+
+
+def index_written(x: Tensor, value: Any, *, found: Index) -> Tensor:
+    """x with `value` at an index with arrays or masks."""
+    y = _basic(x, found)
+    if not _by_tuples(found, value):
+        at, mask = found.arrays[0]
+        rest = y.ndim - at - mask.ndim
+        value = _fitted(value, rest) if isinstance(value, Tensor) else y.payload.dtype.type(value).item()
+        y = where(Reshape(mask, shape=(*mask.payload.shape, *(1,) * rest)), value, y)
+    else:
+        arrays = _numbers(found.arrays)
+        perm, at = _arrays_first(y.ndim, [axis for axis, _ in arrays])
+        tuples = _tuples([numbers for _, numbers in arrays])
+        made, ndim = tuples.ndim - 1, tuples.ndim - 1 + y.ndim - len(arrays)
+        value = _fitted(value, ndim)
+        if at and isinstance(value, Tensor) and value.ndim:
+            value = Unsqueeze(value, axis=tuple(range(ndim - value.ndim))) if value.ndim < ndim else value
+            value = Transpose(value, perm=(*range(at, at + made), *range(at), *range(at + made, ndim)))
+        written = IndexPut(Transpose(y, perm=perm), tuples, value)
+        y = Transpose(written, perm=tuple(sorted(range(y.ndim), key=perm.__getitem__)))
+    return y if found.whole else SetValue(x, _for_part(x, found, y), **found.attrs())
+
+
+def _by_tuples(found: Index, value: Any) -> bool:
+    """Whether a write has to know the numbers: not if the index has one mask, and the value is the same for all that it
+    selects."""
+    (at, mask), *more = found.arrays
+    if more or mask.payload.dtype != dtypes.bool.np:
+        return True
+    if not isinstance(value, Tensor):
+        return False
+    rest = found.ndim - at - mask.ndim
+    return not all(same(d, 1) for d in value.payload.shape[:max(value.ndim - rest, 0)])
+
+
+def _fitted(value: Any, ndim: int) -> Any:
+    """A value without leading dimensions of size 1 beyond `ndim`."""
+    extra = value.ndim - ndim if isinstance(value, Tensor) else 0
+    if extra > 0 and all(same(d, 1) for d in value.payload.shape[:extra]):
+        return Squeeze(value, axis=tuple(range(extra)))
+    return value
+
+
+def _for_part(x: Tensor, found: Index, value: Any) -> Any:
+    """A value for what the basic step reads, as one for the strided part: with dropped dimensions, of size 1, and
+    without new ones."""
+    if not isinstance(value, Tensor):
+        return value
+    value = _fitted(value, found.ndim)
+    if found.new and value.ndim:
+        if value.ndim < found.ndim:
+            value = Unsqueeze(value, axis=tuple(range(found.ndim - value.ndim)))
+        value = Squeeze(value, axis=found.new)
+    if found.dropped and value.ndim:
+        kept = [a for a in range(x.ndim) if a not in found.dropped]
+        lead = len(kept) - value.ndim
+        if lead < 0:
+            raise ValueError(f"x[...] = value: expected a value of at most {len(kept)} dimensions, got "
+                             f"{describe(value.payload)}")
+        shape = [1] * x.ndim
+        for a, n in zip(kept[lead:], value.payload.shape, strict=True):
+            shape[a] = n
+        value = Reshape(value, shape=tuple(shape))
+    return value

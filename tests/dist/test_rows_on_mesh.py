@@ -20,7 +20,9 @@ from tests.dist.ranks import on_mesh
 from tests.dist.simulated import split
 from tests.ops import (  # noqa: F401  (they fill the table)
     cases_activation,
+    cases_complex,
     cases_fused,
+    cases_gather,
     cases_index,
     cases_math,
     cases_shape,
@@ -85,7 +87,8 @@ def close(got, want, what):
             assert not np.any(g if w is None else w), f"{what} {i}"
             continue
         assert g.shape == w.shape and g.dtype == w.dtype, f"{what} {i}: {g.dtype}{g.shape}, not {w.dtype}{w.shape}"
-        eps, g, w = dtypes.finfo(w.dtype).eps if w.dtype in dtypes.FLOATS else 0, g.astype(float), w.astype(float)
+        eps = dtypes.finfo(w.dtype).eps if w.dtype in dtypes.INEXACT else 0
+        g, w = (x.astype(np.promote_types(x.dtype, float)) for x in (g, w))
         scale = np.abs(w[np.isfinite(w)]).max(initial=4.0)              # parts of a sum are as large as 4
         np.testing.assert_allclose(g, w, rtol=1e-9 + 8 * eps, atol=(1e-11 + 4 * eps) * scale, err_msg=f"{what} {i}")
 

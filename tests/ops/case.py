@@ -16,10 +16,11 @@ import numpy as np
 class Case:
     """A call of a row and its answer.
 
-    inputs: float64, int64 or bool arrays, or Python numbers.  want(*inputs, **attrs): the answer, by another way than
-    the kernel's, in float64; a tuple for rows with several results.  symbolic(s): the attributes when sizes are
+    inputs: float64, complex128, int64 or bool arrays, or Python numbers.  want(*inputs, **attrs): the answer, by another
+    way than the kernel's, in float64; a tuple for rows with several results.  symbolic(s): the attributes when sizes are
     symbols, with s(n) for the size n; by default the same attributes.  wrt: the inputs to differentiate; by default
-    every float array.  smooth: False where the function has no second derivative.
+    every float and complex array.  smooth: False where the function has no second derivative.
+    fixed: dimensions, as (input, axis), whose size a program has to know.
     """
 
     inputs: tuple
@@ -28,6 +29,7 @@ class Case:
     symbolic: Callable[[Callable[[int], Any]], dict[str, Any]] | None = None
     wrt: tuple[int, ...] | None = None
     smooth: bool = True
+    fixed: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self):
         self.inputs = tuple(np.asarray(x) if isinstance(x, np.generic) else x for x in self.inputs)
@@ -42,11 +44,11 @@ class Case:
     def differentiable(self) -> tuple[int, ...]:
         if self.wrt is not None:
             return self.wrt
-        return tuple(i for i, x in enumerate(self.inputs) if isinstance(x, np.ndarray) and x.dtype == np.float64)
+        return tuple(i for i, x in enumerate(self.inputs) if isinstance(x, np.ndarray) and x.dtype.kind in "fc")
 
 
 CASES: dict[str, list[Case]] = {}
-#: rows that also compute on ints ("ints"), on ints and bools ("any"), or on floats only
+#: rows that also compute on ints ("ints"), on ints and bools ("any"), on floats only, or on float32 and float64 ("wide")
 DTYPES: dict[str, str] = {}
 
 
@@ -54,6 +56,13 @@ def cases(row: str, dtypes: str = "floats") -> Callable:
     def register(draw: Callable[[Data], Iterator[Case]]) -> None:
         CASES[row] = list(draw(Data(row)))
         DTYPES[row] = dtypes
+    return register
+
+
+def also(row: str) -> Callable:
+    """More cases of a row that has some."""
+    def register(draw: Callable[[Data], Iterator[Case]]) -> None:
+        CASES[row] += draw(Data(f"more of {row}"))
     return register
 
 
@@ -65,6 +74,11 @@ class Data:
 
     def floats(self, *shape: int, low: float = -2.0, high: float = 2.0) -> np.ndarray:
         return np.asarray(self.rng.uniform(low, high, shape))
+
+    def complexes(self, *shape: int) -> np.ndarray:
+        """Anywhere around 0, but not near it, nor near the negative real axis, where logarithms jump."""
+        size, angle = self.floats(*shape, low=0.5, high=2.0), self.floats(*shape, low=-2.5, high=2.5)
+        return np.asarray(size * np.exp(1j * angle))
 
     def positive(self, *shape: int) -> np.ndarray:
         return self.floats(*shape, low=0.5, high=2.5)

@@ -100,10 +100,13 @@ def test_strided_gradients_of_the_hard_case():
     ((0, 3), IndexError, "index 3 is out of range for axis 1"),
     ((0, 0, 0), IndexError, "at most 2 indices"),
     ((..., ...), IndexError, "at most one Ellipsis"),
-    ("a", TypeError, "expected ints, slices, None or Ellipsis, got str"),
+    ("a", TypeError, "expected ints, slices, None, Ellipsis, int arrays or masks, got str"),
     (1.0, TypeError, "got float"),
-    (True, TypeError, "got bool"),
-    ([0, 1], TypeError, "for rows by number use"),
+    ([0.5, 1.0], TypeError, r"got f32\[2\]"),
+    ([0, 2], IndexError, r"expected numbers in -2 \.\. 1, of a dimension of size 2, got 2"),
+    ([[0], [1, 2]], TypeError, "got list"),
+    (([0, 1], [0, 1, 2]), IndexError, r"cannot broadcast shapes \[2\] and \[3\]"),
+    ([True, False, True], IndexError, r"mask b\[3\] of f64\[2, 3\]: expected a mask of shape \[2\]"),
 ])
 def test_errors(index, error, text):
     x = paddle.to_tensor(np.zeros((2, 3)))

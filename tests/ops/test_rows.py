@@ -18,7 +18,9 @@ from minipd.framework.row import ROWS, Trait
 from minipd.framework.tensor import Tensor
 from tests.ops import (  # noqa: F401  (they fill the table)
     cases_activation,
+    cases_complex,
     cases_fused,
+    cases_gather,
     cases_index,
     cases_math,
     cases_shape,
@@ -71,7 +73,7 @@ def dtypes_of(name, case):
     arrays = [x for x in case.inputs if isinstance(x, np.ndarray) and x.dtype == F64]
     if not arrays:
         return [F64]
-    found = list(FLOATS)
+    found = list(FLOATS[:2] if DTYPES[name] == "wide" else FLOATS)
     numbers = [x for x in case.inputs if isinstance(x, (int, float))]
     finite = all(np.isfinite(x).all() for x in arrays)
     if DTYPES[name] in ("ints", "any") and finite and all(x == int(x) for x in numbers):
@@ -102,8 +104,8 @@ def cast_inputs(case, dtype):
 
 
 def wide(x):
-    """What the reference computes on: float64, int64 or bool."""
-    if not isinstance(x, np.ndarray) or x.dtype.kind == "b":
+    """What the reference computes on: float64, complex128, int64 or bool."""
+    if not isinstance(x, np.ndarray) or x.dtype.kind in "bc":
         return x
     return x.astype(np.int64 if x.dtype.kind in "iu" else F64)
 
@@ -128,10 +130,10 @@ def assert_close(got, want, exact=False):
     """Exact, or within a few roundings of the result's dtype (relative to the largest value, for sums cancel)."""
     want = np.asarray(want)
     assert got.shape == want.shape
-    if got.dtype not in dtypes.FLOATS:
+    if got.dtype not in dtypes.INEXACT:
         np.testing.assert_array_equal(got, want)
         return
-    got64, want64 = got.astype(F64), want.astype(F64)
+    got64, want64 = (x.astype(np.promote_types(F64, got.dtype)) for x in (got, want))
     if exact:
         np.testing.assert_array_equal(got64, want64)
         return
@@ -156,7 +158,7 @@ def test_values_and_dtypes(name):
             want = np.asarray(want)
             if o.dtype.kind in "iu" and want.dtype.kind in "iuf":
                 want = want.astype(np.int64).astype(o.dtype)               # ints wrap around
-            elif exact and o.dtype in dtypes.FLOATS:
+            elif exact and o.dtype in dtypes.INEXACT:
                 want = want.astype(o.dtype)
             assert_close(o, want, exact)
 
@@ -213,7 +215,9 @@ def symbolic_call(case):
         bindings[f"N{size}"] = size
         return symbol(f"N{size}")
 
-    inputs = [Meta(tuple(map(s, x.shape)), x.dtype) if isinstance(x, np.ndarray) else x for x in case.inputs]
+    fixed = {(i, axis % case.inputs[i].ndim) for i, axis in case.fixed}
+    inputs = [Meta(tuple(n if (i, axis) in fixed else s(n) for axis, n in enumerate(x.shape)), x.dtype)
+              if isinstance(x, np.ndarray) else x for i, x in enumerate(case.inputs)]
     return inputs, case.symbolic(s) if case.symbolic else case.attrs, bindings
 
 
@@ -260,22 +264,31 @@ def test_gradients_of_symbolic_shapes(name):
         for i, g in zip(case.differentiable(), gs, strict=True):
             assert not any(isinstance(d, DimExpr) and d.denominator > 1 for d in g.payload.shape)
             assert substitute_all(tuple(g.payload.shape), bindings) == case.inputs[i].shape
-            assert g.payload.dtype == F64
+            assert g.payload.dtype == case.inputs[i].dtype
 
     for_each(symbolic_cases(name, lambda case: case.differentiable()), check)
 
 
 # ------------------------------------------------------------------------------------------------ derivatives
 def numeric_gradient(f, arrays, at):
-    """d f(arrays) / d arrays[at], f a number: central differences of order h^4, element by element."""
+    """d f(arrays) / d arrays[at], f a real number: central differences of order h^4, element by element.
+
+    Of a complex array it is the direction in which f grows: d f / d real part + i d f / d imaginary part.
+    """
     h = 1e-3
-    out = np.zeros(arrays[at].shape)
+    out = np.zeros_like(arrays[at])
     for where in np.ndindex(out.shape):
-        for steps, weight in ((1, 8), (-1, -8), (2, -1), (-2, 1)):
-            moved = [np.array(a) for a in arrays]
-            moved[at][where] += steps * h
-            out[where] += weight / (12 * h) * f(moved)
+        for direction in (1, 1j) if out.dtype.kind == "c" else (1,):
+            for steps, weight in ((1, 8), (-1, -8), (2, -1), (-2, 1)):
+                moved = [np.array(a) for a in arrays]
+                moved[at][where] += direction * steps * h
+                out[where] += direction * weight / (12 * h) * f(moved)
     return out
+
+
+def inner(a, b):
+    """The real number that stands for a . b where gradients are taken."""
+    return np.vdot(a, b).real
 
 
 class Function:
@@ -316,7 +329,9 @@ def to_differentiate(name):
 
 def random_like(arrays, seed):
     rng = np.random.default_rng(seed)
-    return [np.asarray(rng.uniform(-1, 1, a.shape)) for a in arrays]
+    found = [np.asarray(rng.uniform(-1, 1, a.shape)) for a in arrays]
+    return [np.asarray(x + 1j * rng.uniform(-1, 1, x.shape)) if a.dtype.kind == "c" else x
+            for x, a in zip(found, arrays, strict=True)]
 
 
 @rows(lambda row: row.has_vjp)
@@ -326,12 +341,12 @@ def test_gradients_against_finite_differences(name):
         weights = random_like(f.values(f.start), 1)
 
         def weighted(arrays):
-            return sum(np.sum(w * o) for w, o in zip(weights, f.values(arrays), strict=True))
+            return sum(inner(w, o) for w, o in zip(weights, f.values(arrays), strict=True))
 
         _, _, gs = f.gradients(f.start, weights)
         for at, g in enumerate(gs):
             assert g.stop_gradient
-            assert g.payload.shape == f.start[at].shape and g.payload.dtype == F64
+            assert g.payload.shape == f.start[at].shape and g.payload.dtype == f.start[at].dtype
             np.testing.assert_allclose(g.payload, numeric_gradient(weighted, f.start, at), rtol=1e-8, atol=1e-8)
 
     for_each(to_differentiate(name), check)
@@ -351,7 +366,7 @@ def test_second_derivatives_against_finite_differences(name):
 
         def along(arrays):
             _, _, gs = f.gradients(arrays[:n], arrays[n:])
-            return sum(np.sum(v * g.payload) for v, g in zip(directions, gs, strict=True))
+            return sum(inner(v, g.payload) for v, g in zip(directions, gs, strict=True))
 
         for at, g in enumerate(second):
             numeric = numeric_gradient(along, start, at)

@@ -24,6 +24,8 @@ angle complex conj imag real
 WHOLE = """
 as_complex as_real
 gather gather_nd index_add index_put scatter_nd_add scatter_nd_reduce
+cholesky determinant eig eigh inverse lu matrix_exp p_norm pinv pivots_to_permutation qr slogdet solve svd
+triangular_solve
 """
 
 
