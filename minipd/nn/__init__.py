@@ -19,8 +19,20 @@ from minipd.nn.container import LayerDict, LayerList, ParameterDict, ParameterLi
 from minipd.nn.layer import Layer
 from minipd.nn.loss import CrossEntropyLoss, MSELoss
 from minipd.nn.norm import RMSNorm
+from minipd.nn.rnn import (
+    GRU,
+    LSTM,
+    RNN,
+    BiRNN,
+    GRUCell,
+    LSTMCell,
+    RNNCellBase,
+    SimpleRNN,
+    SimpleRNNCell,
+)
 
-__all__ = ["ClipGradByGlobalNorm", "ClipGradByNorm", "ClipGradByValue", "CrossEntropyLoss", "Dropout", "Embedding",
+__all__ = ["GRU", "LSTM", "RNN", "BiRNN", "GRUCell", "LSTMCell", "RNNCellBase", "SimpleRNN", "SimpleRNNCell",
+           "ClipGradByGlobalNorm", "ClipGradByNorm", "ClipGradByValue", "CrossEntropyLoss", "Dropout", "Embedding",
            "Flatten", "Identity", "Layer", "LayerDict", "LayerList", "Linear", "MSELoss",
            "ParameterDict", "ParameterList", "RMSNorm", "ReLU", "Sequential", "SiLU",
            "Sigmoid", "Silu", "Softmax", "Tanh", "functional", "initializer", "utils"]

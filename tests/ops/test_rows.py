@@ -23,6 +23,7 @@ from tests.ops import (  # noqa: F401  (they fill the table)
     cases_gather,
     cases_index,
     cases_math,
+    cases_recurrent,
     cases_shape,
     cases_update,
 )

@@ -1,0 +1,135 @@
+"""A cell over all steps of a sequence, forwards or backwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from minipd.framework.dim import is_symbolic
+from minipd.framework.tensor import Tensor
+from minipd.nn.layer import Layer
+from minipd.nn.rnn.cell import Gated, map_states
+from minipd.ops.creation import arange
+from minipd.ops.joining import concat, split
+from minipd.ops.math import where
+
+__all__ = ["RNN", "BiRNN"]
+
+
+def scan(cell: Layer, inputs: Any, states: Any, lengths: Tensor | None = None, reverse: bool = False,
+         **kwargs: Any) -> tuple[Any, Any]:
+    """The cell, step after step; the last step first with `reverse`.
+
+    inputs: [T, B, ...], or a structure of such tensors.  states: before the first step, [B, ...].
+    lengths: int [B]: behind the end of a sequence its states stay as they are (outputs are computed all the same).
+    Returns: the outputs, [T, B, ...], in the order of the inputs, and the states after the last step.
+    """
+    first: Any = inputs
+    while not isinstance(first, Tensor):
+        first = next(iter(first.values())) if isinstance(first, dict) else first[0]
+    n = first.shape[0]
+    if is_symbolic(n) or n == 0:
+        raise ValueError(f"{type(cell).__name__} over time: expected a known number of steps, at least 1, got {n}")
+    # a step of a cell of ours keeps a time dimension, of size 1: no reshapes between the steps
+    ours = type(cell).forward in OWN_FORWARDS and not cell._pre_hooks and not cell._post_hooks
+    if ours:
+        cell.check(inputs, states)
+        steps, states = split(cell.project(inputs), n, 0), map_states(lambda s: s.unsqueeze(0), states)
+    else:
+        parts = map_states(lambda x: _Parts(part.squeeze(0) for part in split(x, n, 0)), inputs)
+        steps = [map_states(lambda each, t=t: each.at[t], parts) for t in range(n)]
+    masks = None if lengths is None else _masks(lengths, n, 3 if ours else 2)
+    outputs: list = [None] * n
+    for t in reversed(range(n)) if reverse else range(n):
+        outputs[t], new = cell.step(steps[t], states) if ours else cell(steps[t], states, **kwargs)
+        states = new if masks is None else map_states(lambda a, b, m=masks[t]: where(_fit(m, a), a, b), new, states)
+    if ours:
+        return concat(outputs, 0), map_states(lambda s: s.squeeze(0), states)
+    return map_states(lambda *parts: concat([p.unsqueeze(0) for p in parts], 0), *outputs), states
+
+
+OWN_FORWARDS = (Gated.forward,)
+
+
+class _Parts:
+    """A tensor taken apart: what stands for it in a structure."""
+
+    def __init__(self, parts: Iterable[Tensor]):
+        self.at = list(parts)
+
+
+def _masks(lengths: Tensor, n: int, ndim: int) -> list[Tensor]:
+    """For each step, which sequences have not ended: bool [1, B, 1] or [B, 1]."""
+    alive = (arange(n).reshape([n, 1]) < lengths.reshape([1, -1])).reshape([n, -1, 1])
+    return [m if ndim == 3 else m.squeeze(0) for m in split(alive, n, 0)]
+
+
+def _fit(mask: Tensor, state: Tensor) -> Tensor:
+    """The mask with as many dimensions as the state."""
+    return mask if mask.ndim >= state.ndim else mask.reshape([*mask.shape, *([1] * (state.ndim - mask.ndim))])
+
+
+def time_first(x: Any, time_major: bool) -> Any:
+    """[T, B, ...] of [B, T, ...], or back; with `time_major` it is so already."""
+    return x if time_major else map_states(lambda t: t.transpose([1, 0, *range(2, t.ndim)]), x)
+
+
+def start(cell: Layer, inputs: Any, states: Any, time_major: bool) -> Any:
+    """The states that were given, or the cell's first ones."""
+    return cell.get_initial_states(inputs, batch_dim_idx=int(time_major)) if states is None else states
+
+
+class RNN(Layer):
+    """A cell over all steps of a sequence.
+
+    cell: has forward(inputs [B, ...], states) -> (outputs [B, ...], new states).
+    is_reverse: the last step first.  time_major: inputs and outputs are [T, B, ...] instead of [B, T, ...].
+
+    Called with (inputs, initial_states=None, sequence_length=None, **kwargs), it returns the outputs of all steps, in
+    the order of the inputs, and the states after the last one.  Behind the end of a sequence, which `sequence_length`,
+    int [B], gives, its states stay as they are; kwargs go to the cell.
+
+    >>> from minipd.nn.rnn.cell import SimpleRNNCell
+    >>> from minipd.ops.creation import ones
+    >>> outputs, last = RNN(SimpleRNNCell(16, 32))(ones([4, 23, 16]))
+    >>> outputs.shape, last.shape
+    (paddle.Size([4, 23, 32]), paddle.Size([4, 32]))
+    """
+
+    def __init__(self, cell: Layer, is_reverse: bool = False, time_major: bool = False):
+        super().__init__()
+        self.cell, self.is_reverse, self.time_major = cell, is_reverse, time_major
+
+    def forward(self, inputs: Any, initial_states: Any = None, sequence_length: Tensor | None = None,
+                **kwargs: Any) -> tuple[Any, Any]:
+        states = start(self.cell, inputs, initial_states, self.time_major)
+        outputs, states = scan(self.cell, time_first(inputs, self.time_major), states, sequence_length,
+                               self.is_reverse, **kwargs)
+        return time_first(outputs, self.time_major), states
+
+
+class BiRNN(Layer):
+    """One cell forwards and one backwards over a sequence; the outputs of both are concatenated in the last dimension.
+
+    Called like an RNN, with initial states for both cells, (forward, backward); returns the states of both likewise.
+    """
+
+    def __init__(self, cell_fw: Layer, cell_bw: Layer, time_major: bool = False):
+        super().__init__()
+        self.cell_fw, self.cell_bw, self.time_major = cell_fw, cell_bw, time_major
+
+    def forward(self, inputs: Any, initial_states: Any = None, sequence_length: Tensor | None = None,
+                **kwargs: Any) -> tuple[Any, Any]:
+        if initial_states is not None and len(initial_states) != 2:
+            raise ValueError(f"BiRNN: expected initial states of both cells, (forward, backward), got "
+                             f"{len(initial_states)}")
+        x = time_first(inputs, self.time_major)
+        outputs, finals = [], []
+        for cell, states, reverse in zip((self.cell_fw, self.cell_bw), initial_states or (None, None), (False, True),
+                                         strict=True):
+            states = start(cell, inputs, states, self.time_major)
+            out, last = scan(cell, x, states, sequence_length, reverse, **kwargs)
+            outputs.append(out)
+            finals.append(last)
+        both = map_states(lambda *parts: concat(parts, -1), *outputs)
+        return time_first(both, self.time_major), tuple(finals)
