@@ -26,9 +26,9 @@ from minipd.framework import dtype as dtypes
 from minipd.framework.dim import DimExpr
 
 __all__ = [
-    "ArrayAttribute", "Attribute", "BoolAttribute", "DataTypeAttribute", "DimAttribute", "DoubleAttribute",
-    "FloatAttribute", "Int32Attribute", "Int64Attribute", "IntArrayAttribute", "PlaceAttribute", "StrAttribute",
-    "attribute",
+    "ArrayAttribute", "Attribute", "BoolAttribute", "ComplexAttribute", "DataTypeAttribute", "DimAttribute",
+    "DoubleAttribute", "FloatAttribute", "Int32Attribute", "Int64Attribute", "IntArrayAttribute", "PlaceAttribute",
+    "StrAttribute", "attribute",
 ]  # fmt: skip
 
 #: the kind as written in the exact style -> the class
@@ -182,6 +182,32 @@ def _canonical(x: float) -> float:
     return math.nan if math.isnan(x) else x
 
 
+@attribute_kind("c128", complex, np.complexfloating)
+class ComplexAttribute(Attribute):
+    """A complex number of two 64-bit floats."""
+
+    __slots__ = ()
+
+    def __init__(self, value: Any):
+        super().__init__(complex(_canonical(value.real), _canonical(value.imag)))
+
+    @property
+    def key(self) -> bytes:
+        return struct.pack("<2d", self.value.real, self.value.imag)
+
+    def literal(self) -> str:
+        return f"{self.value.real!r}, {self.value.imag!r}"
+
+    def paddle(self) -> str:
+        return f"({self.value.real:g},{self.value.imag:g})"
+
+    @classmethod
+    def parse(cls, parser: Any) -> Attribute:
+        real = parser.number()
+        parser.expect(",")
+        return cls(complex(real, parser.number()))
+
+
 @attribute_kind("dim", DimExpr)
 class DimAttribute(Attribute):
     """A size that only the run knows."""
@@ -285,8 +311,8 @@ class ArrayAttribute(Attribute):
 def attribute(value: Any, kind: str | None = None) -> Attribute:
     """The attribute of a Python value; `kind` names another class than the usual one (`"i32"`, `"f32"`, `"Place"`).
 
-    bool, int, float, str, dtypes and symbolic dimensions have one kind each; a tuple or list of ints (or symbolic
-    dimensions) becomes an `IntArrayAttribute`, any other an `ArrayAttribute`.
+    bool, int, float, complex, str, dtypes and symbolic dimensions have one kind each; a tuple or list of ints (or
+    symbolic dimensions) becomes an `IntArrayAttribute`, any other an `ArrayAttribute`.
 
     >>> attribute(1e-6), attribute(3), attribute(3, "i32"), attribute((2, 3)), attribute([True, "a"])
     (f64(1e-06), i64(3), i32(3), ints(2, 3), [true, "a"])

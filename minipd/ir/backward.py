@@ -45,6 +45,7 @@ def append_backward(program: Program, losses: Sequence[Value], wrt: Sequence[Val
     losses, wrt: values of the global block.  grad_outputs: the gradients of the losses (None: ones).  pin: match every
     gradient's placements to its primal's.  create_graph: let the gradients be differentiated again.  trace: the trace
     that wrote the program, where gradient rules may capture outside tensors; its captures grow then.
+    Complex gradients, those given too, are what rules make of them, and not yet conjugated (`autograd.engine`).
 
     Raises: ValueError for a value with `stop_gradient`.
     """

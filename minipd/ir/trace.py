@@ -128,7 +128,7 @@ class Trace:
         if isinstance(payload, Value):
             self._check_visible(payload, row)
             return payload
-        if isinstance(payload, (bool, int, float, np.generic, DimExpr)):
+        if isinstance(payload, (bool, int, float, complex, np.generic, DimExpr)):
             number = payload.item() if isinstance(payload, np.generic) else payload
             return self.build.full((), number, scalar_dtype(payload, beside))
         if isinstance(payload, Meta):
@@ -267,6 +267,8 @@ def scalar_dtype(number: Any, beside: Sequence[Any]) -> np.dtype:
     for x in beside:
         if hasattr(x, "dtype") and not isinstance(x, np.generic) and x.dtype != np.bool_:
             return x.dtype
+    if isinstance(number, (complex, np.complexfloating)):
+        return dtypes.complex_of(current().default_dtype)
     return current().default_dtype if isinstance(number, (float, np.floating)) else dtypes.int64.np
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from minipd.framework import dtype as dtypes
-from minipd.framework.dim import same
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op, ufunc
 from minipd.framework.tensor import Tensor
@@ -17,7 +16,7 @@ from minipd.ops.broadcast import reduce_to
 from minipd.ops.cast import cast
 from minipd.ops.creation import full_like, into
 from minipd.ops.families import Unary
-from minipd.ops.shapes import elementwise
+from minipd.ops.shapes import agree, elementwise
 
 __all__ = ["as_complex", "as_real", "complex", "conj", "imag", "is_complex", "real", "view_as_complex", "view_as_real"]
 
@@ -25,6 +24,14 @@ __all__ = ["as_complex", "as_real", "complex", "conj", "imag", "is_complex", "re
 def _complex(what: str, x: Any) -> None:
     if x.dtype not in dtypes.COMPLEX:
         raise TypeError(f"{what}: expected a complex tensor, got {describe(x)}")
+
+
+def _parts(real: Any, imag: Any) -> Meta:
+    """What two parts make."""
+    meta = elementwise("complex", real, imag)
+    if meta.dtype not in (dtypes.float32.np, dtypes.float64.np):
+        raise TypeError(f"complex: expected parts of float32 or float64, got {describe(real)} and {describe(imag)}")
+    return Meta(meta.shape, dtypes.complex_of(meta.dtype))
 
 
 class Part:
@@ -70,10 +77,7 @@ class Complex:
     """out = real + i imag, broadcast."""
 
     def infer_meta(real, imag):
-        meta = elementwise("complex", real, imag)
-        if meta.dtype != dtypes.float64.np and meta.dtype != dtypes.float32.np:
-            raise TypeError(f"complex: expected parts of float32 or float64, got {describe(real)} and {describe(imag)}")
-        return Meta(meta.shape, dtypes.complex_of(meta.dtype))
+        return _parts(real, imag)
 
     def kernel(xp, real, imag):
         out = xp.empty(xp.broadcast_shapes(real.shape, imag.shape), dtypes.complex_of(real.dtype))
@@ -105,7 +109,8 @@ class AsComplex:
     """[..., 2] of real and imaginary parts -> complex [...], on the same memory if the parts lie side by side."""
 
     def infer_meta(x):
-        if x.dtype not in (dtypes.float32.np, dtypes.float64.np) or not x.shape or not same(x.shape[-1], 2):
+        if x.dtype not in (dtypes.float32.np, dtypes.float64.np) or not x.shape or not agree(
+                x.shape[-1], 2, "as_complex: the last dimension"):
             raise ValueError(f"as_complex: expected float32 or float64 [..., 2], real and imaginary parts in the last "
                              f"dimension, got {describe(x)}")
         return Meta(x.shape[:-1], dtypes.complex_of(x.dtype))
@@ -150,6 +155,7 @@ def real(x: Tensor, name: str | None = None) -> Tensor:
     >>> real(to_tensor([1 + 2j])).tolist()
     [1.0]
     """
+    _complex("real", x.payload)
     return Real(x)
 
 
@@ -158,16 +164,20 @@ def imag(x: Tensor, name: str | None = None) -> Tensor:
 
     Raises: TypeError if x is not complex.
     """
+    _complex("imag", x.payload)
     return Imag(x)
 
 
 def complex(real: Tensor, imag: Tensor, name: str | None = None, *, out: Tensor | None = None) -> Tensor:
-    """real + i imag, broadcast; both of float32 or both of float64.
+    """real + i imag, broadcast.
+
+    Raises: TypeError unless both are of float32 or both of float64.
 
     >>> from minipd.ops.creation import to_tensor
     >>> complex(to_tensor([1.0, 2.0]), to_tensor(3.0)).tolist()
     [(1+3j), (2+3j)]
     """
+    _parts(real.payload, imag.payload)
     return into(out, Complex(real, imag))
 
 
@@ -194,18 +204,22 @@ def as_complex(x: Tensor, name: str | None = None) -> Tensor:
 
 
 def as_real(x: Tensor, name: str | None = None) -> Tensor:
-    """Complex numbers [...] as their real and imaginary parts [..., 2]."""
+    """Complex numbers [...] as their real and imaginary parts [..., 2], a view.
+
+    Raises: TypeError if x is not complex.
+    """
+    _complex("as_real", x.payload)
     return AsReal(x)
 
 
 def view_as_complex(input: Tensor) -> Tensor:
     """`as_complex`, by PyTorch's name."""
-    return AsComplex(input)
+    return as_complex(input)
 
 
 def view_as_real(input: Tensor) -> Tensor:
     """`as_real`, by PyTorch's name."""
-    return AsReal(input)
+    return as_real(input)
 
 
 def is_complex(x: Tensor) -> bool:

@@ -26,7 +26,9 @@ from tests.ops import (  # noqa: F401  (they fill the table)
     cases_index,
     cases_math,
     cases_recurrent,
+    cases_sequence,
     cases_shape,
+    cases_sorting,
     cases_update,
 )
 from tests.ops.case import CASES

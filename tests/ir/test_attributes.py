@@ -51,6 +51,7 @@ def test_a_size_of_minus_one_is_refused():
     (-math.inf, "f64(-inf)", "-inf"),
     (math.nan, "f64(nan)", "nan"),
     (-0.0, "f64(-0.0)", "-0"),
+    (1.5 - 2j, "c128(1.5, -2.0)", "(1.5,-2)"),
     ('a"b\n', '"a\\"b\\n"', '"a\\"b\n"'),
     ((2, -1), "ints(2, -1)", "[2,-1]"),
     ((), "ints()", "[]"),

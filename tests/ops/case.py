@@ -16,11 +16,12 @@ import numpy as np
 class Case:
     """A call of a row and its answer.
 
-    inputs: float64, complex128, int64 or bool arrays, or Python numbers.  want(*inputs, **attrs): the answer, by another
-    way than the kernel's, in float64; a tuple for rows with several results.  symbolic(s): the attributes when sizes are
-    symbols, with s(n) for the size n; by default the same attributes.  wrt: the inputs to differentiate; by default
-    every float and complex array.  smooth: False where the function has no second derivative.
-    fixed: dimensions, as (input, axis), whose size a program has to know.
+    inputs: float64, complex128, int64 or bool arrays, or Python numbers.  want(*inputs, **attrs): the answer, by
+    another way than the kernel's, in float64; a tuple for rows with several results.  symbolic(s): the attributes when
+    sizes are symbols, with s(n) for the size n; by default the same attributes.  wrt: the inputs to differentiate; by
+    default every float and complex array.  smooth: False where the function has no second derivative.
+    fixed: dimensions, as (input, axis), whose size a program has to know.  refused: inputs whose gradient rule says that
+    it is not available.
     """
 
     inputs: tuple
@@ -30,6 +31,7 @@ class Case:
     wrt: tuple[int, ...] | None = None
     smooth: bool = True
     fixed: tuple[tuple[int, int], ...] = ()
+    refused: tuple[int, ...] = ()
 
     def __post_init__(self):
         self.inputs = tuple(np.asarray(x) if isinstance(x, np.generic) else x for x in self.inputs)
@@ -44,11 +46,12 @@ class Case:
     def differentiable(self) -> tuple[int, ...]:
         if self.wrt is not None:
             return self.wrt
-        return tuple(i for i, x in enumerate(self.inputs) if isinstance(x, np.ndarray) and x.dtype.kind in "fc")
+        return tuple(i for i, x in enumerate(self.inputs) if isinstance(x, np.ndarray) and x.dtype.kind in "fc"
+                     and i not in self.refused)
 
 
 CASES: dict[str, list[Case]] = {}
-#: rows that also compute on ints ("ints"), on ints and bools ("any"), on floats only, or on float32 and float64 ("wide")
+#: rows that also compute on ints ("ints"), on ints and bools ("any"), on floats only, or on float32 and 64 ("wide")
 DTYPES: dict[str, str] = {}
 
 

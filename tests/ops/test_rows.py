@@ -24,7 +24,9 @@ from tests.ops import (  # noqa: F401  (they fill the table)
     cases_index,
     cases_math,
     cases_recurrent,
+    cases_sequence,
     cases_shape,
+    cases_sorting,
     cases_update,
 )
 from tests.ops.case import CASES, DTYPES
@@ -65,7 +67,8 @@ def test_every_gradient_rule_is_checked():
         targets = set()
         for call in row.vjp_rules:
             targets |= {call.target} if call.target is not None else set(range(len(row.inputs)))
-        checked = {min(i, len(row.inputs) - 1) for case in CASES[name] for i in case.differentiable()}
+        checked = {min(i, len(row.inputs) - 1) for case in CASES[name]
+                   for i in (*case.differentiable(), *case.refused)}
         assert targets <= checked, f"{name}: no case differentiates inputs {targets - checked}"
 
 
@@ -270,6 +273,16 @@ def test_gradients_of_symbolic_shapes(name):
     for_each(symbolic_cases(name, lambda case: case.differentiable()), check)
 
 
+@rows(lambda row: any(case.refused for case in CASES.get(row.name, ())))
+def test_a_derivative_that_is_not_available_is_refused(name):
+    for case in CASES[name]:
+        for i in case.refused:
+            xs = tensors(case.inputs)
+            xs[i].stop_gradient = False
+            with pytest.raises(NotImplementedError, match="derivative in .* is not available"):
+                LIBRARY[name](*xs, **case.attrs).sum().backward()
+
+
 # ------------------------------------------------------------------------------------------------ derivatives
 def numeric_gradient(f, arrays, at):
     """d f(arrays) / d arrays[at], f a real number: central differences of order h^4, element by element.
@@ -302,7 +315,7 @@ class Function:
     def results(self, xs):
         operands = tensors(self.case.inputs)
         for i, x in zip(self.wrt, xs, strict=True):
-            operands[i] = x
+            operands[i] = (x + x.swapaxes(-1, -2)) * 0.5 if i in self.case.symmetric else x
         out = self.row(*operands, **self.case.attrs)
         outs = list(out) if self.row.multi else [out]
         return [outs[i] for i in self.used]

@@ -18,6 +18,7 @@ from minipd.ir.parser import parse
 from minipd.ir.program import Program
 from minipd.ir.trace import Trace
 from minipd.ir.verify import verify
+from minipd.ops.complex import conj
 from tests.ops.case import CASES
 from tests.ops.test_rows import (
     LIBRARY,
@@ -56,9 +57,12 @@ class Traced:
         return xs, list(out) if LIBRARY[name].multi else [out]
 
     def gradients(self, outs, xs, weights, track=False):
-        values = append_backward(self.program, [o.payload for o in outs], [x.payload for x in xs],
-                                 [w.payload for w in weights], create_graph=track, trace=self.trace)
-        return [None if v is None else self.handle(v) for v in values]
+        """(Conjugated as users see them: a program's are transposes, like the rules'.)"""
+        with using(ground=self.trace, grad=track):
+            seeds = [conj(w).payload for w in weights]
+            values = append_backward(self.program, [o.payload for o in outs], [x.payload for x in xs], seeds,
+                                     create_graph=track, trace=self.trace)
+            return [None if v is None else conj(self.handle(v)) for v in values]
 
     def handle(self, value):
         t = Tensor(value)
@@ -114,8 +118,8 @@ def test_gradients_of_the_program_equal_the_tapes(name):
         traced = Traced()
         xs, outs = traced.call(name, case, case.differentiable())
         outs, wanted = [outs[i] for i in used], [xs[i] for i in case.differentiable()]
-        weights = random_like([np.empty(o.payload.shape) for o in outs], 1)
-        directions = random_like([np.empty(x.payload.shape) for x in wanted], 2)
+        weights = random_like([np.empty(o.payload.shape, o.payload.dtype) for o in outs], 1)
+        directions = random_like([np.empty(x.payload.shape, x.payload.dtype) for x in wanted], 2)
         ws = [traced.input(w, True) for w in weights]
         gs = traced.gradients(outs, wanted, ws, track=True)
         second = []
