@@ -57,7 +57,8 @@ def by_formula(row: Row, formula: Callable) -> Callable:
         n = len(tensors) - numbers
         old = tensors[0], *tensors[2:n]
         new = formula(ON_TENSORS, *tensors[:n], *(cast(x, dtypes.float64) for x in tensors[n:]), **attrs)
-        return tuple(where(skip, o, cast(x, o.dtype)) for x, o in zip(new, old, strict=True))
+        new = [cast(x, o.dtype) for x, o in zip(new, old, strict=True)]
+        return tuple(new if skip is False else [where(skip, o, x) for x, o in zip(new, old, strict=True)])
     return rule
 
 

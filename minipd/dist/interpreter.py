@@ -117,7 +117,7 @@ def _decomposed(row: Any, xs: list, attrs: dict) -> Any:
     """The operator's decomposition, under the same layers but below the tape."""
     try:
         with using(grad=False):
-            out = row.columns["decompose"](*map(Tensor, xs), **attrs)
+            out = row.columns["decompose"](*(Tensor(x) if hasattr(x, "dtype") else x for x in xs), **attrs)
     except Exception as error:
         error.add_note(f"in the decomposition of {row.name}({', '.join(map(describe, xs))})")
         raise

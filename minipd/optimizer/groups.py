@@ -12,16 +12,20 @@ OPTIONS = ("learning_rate", "weight_decay", "grad_clip")
 
 
 class Group(NamedTuple):
-    """learning_rate: a factor on the optimizer's rate; None: each parameter's own (`ParamAttr.learning_rate`)."""
+    """learning_rate: a factor on the optimizer's rate; None: each parameter's own (`ParamAttr.learning_rate`).
+    options: numbers of the optimizer's that differ for these parameters."""
 
     params: list[Tensor]
     learning_rate: float | None
     weight_decay: Any
     grad_clip: Any
+    options: dict[str, Any]
 
 
-def groups_of(parameters: Any, weight_decay: Any, grad_clip: Any) -> list[Group]:
+def groups_of(parameters: Any, weight_decay: Any, grad_clip: Any, constants: dict[str, Any]) -> list[Group]:
     """What an optimizer's `parameters` stands for: tensors, or dicts {"params": tensors, option: value, ...}.
+
+    constants: further options that there are, by name.
 
     Raises: TypeError for what is neither, ValueError for unknown options, or a parameter that comes twice.
     """
@@ -32,7 +36,7 @@ def groups_of(parameters: Any, weight_decay: Any, grad_clip: Any) -> list[Group]
     dicts = [g for g in listed if isinstance(g, dict)]
     if dicts and len(dicts) != len(listed):
         raise TypeError("parameters: expected tensors only or dicts only, got both")
-    groups = [_group(g, weight_decay, grad_clip) for g in dicts or [{"params": listed}]]
+    groups = [_group(g, weight_decay, grad_clip, constants) for g in dicts or [{"params": listed}]]
     seen: set[int] = set()
     for p in (p for group in groups for p in group.params):
         if not isinstance(p, Tensor):
@@ -43,11 +47,26 @@ def groups_of(parameters: Any, weight_decay: Any, grad_clip: Any) -> list[Group]
     return groups
 
 
-def _group(given: dict, weight_decay: Any, grad_clip: Any) -> Group:
-    unknown = given.keys() - {"params", *OPTIONS}
+def _group(given: dict, weight_decay: Any, grad_clip: Any, constants: dict[str, Any]) -> Group:
+    known = (*OPTIONS, *(name for name in constants if name not in OPTIONS))
+    unknown = given.keys() - {"params", *known}
     if "params" not in given or unknown:
-        raise ValueError(f"parameter group: expected 'params' and any of {', '.join(OPTIONS)}, got "
+        raise ValueError(f"parameter group: expected 'params' and any of {', '.join(known)}, got "
                          f"{', '.join(map(str, given))}")
     params = given["params"]
     return Group([params] if isinstance(params, Tensor) else list(params), given.get("learning_rate"),
-                 given.get("weight_decay", weight_decay), given.get("grad_clip", grad_clip))
+                 given.get("weight_decay", weight_decay), given.get("grad_clip", grad_clip),
+                 {name: number("parameter group", name, given[name]) for name in constants if name in given})
+
+
+def number(owner: str, name: str, given: Any) -> Any:
+    """A constant of an optimizer as a plain value: a tensor of one element stands for its number.
+
+    Raises: TypeError for what is none.
+    """
+    if isinstance(given, (bool, tuple)):
+        return given
+    try:
+        return float(given)
+    except (TypeError, ValueError):
+        raise TypeError(f"{owner}: expected {name} to be a number, got {given!r}") from None

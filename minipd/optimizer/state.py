@@ -1,25 +1,52 @@
-"""The state of an optimizer as a dict: what a checkpoint keeps of it.
+"""The state of an optimizer as a dict: what a checkpoint keeps of it, under Paddle's names.
 
-    linear_0.w_0_moment1_0: Tensor, ...     per parameter, by the parameter's name
-    step: 3                                 how many steps were made
-    missed_steps: {"linear_1.w_0": 3}       parameters that had no gradient in some of them, so that their own count,
-                                            which corrects the bias of moving averages, is smaller
-    LR_Scheduler: {"last_epoch": 3, ...}    if the learning rate follows a schedule
+    linear_0.w_0_moment1_0: Tensor, ...         per parameter, by the parameter's name
+    linear_0.w_0_beta1_pow_acc_0: Tensor, ...   what Paddle counts steps by: written for it, and read where `step` is
+                                                missing, as in a file of Paddle's own
+    master_weights: {"linear_0.w_0": Tensor}    the float32 copies of low-precision parameters
+    LR_Scheduler: {"last_epoch": 3, ...}        if the learning rate follows a schedule
+    step: 3                                     how many steps were made
+    missed_steps: {"linear_1.w_0": 3}           parameters that had no gradient in some of them, so that their own
+                                                count, which corrects the bias of moving averages, is smaller
 """
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minipd.framework.tensor import Tensor
 from minipd.nn.state import listed, load_state
-from minipd.optimizer.lr import LRScheduler
 
 __all__: list[str] = []
 
-PLAIN = ("step", "missed_steps", "LR_Scheduler")
+PLAIN = ("step", "missed_steps", "LR_Scheduler", "master_weights")
+MASTER = "fp32_master"
+FORGOTTEN = 10 ** 6     # a power that is 0 by now: so many steps that 1 - power is 1
+
+
+class Power(NamedTuple):
+    """A number that Paddle keeps per parameter, and that follows from how many steps the parameter has made.
+
+    value(attributes of the row, steps); count: its inverse, None where it is of no use for that.  like_param: Paddle
+    keeps it once for each element.
+    """
+
+    name: str
+    value: Callable[[dict, int], float]
+    count: Callable[[dict, float], int] | None = None
+    like_param: bool = False
+    dtype: Any = None
+
+
+def power(name: str, base: Callable[[dict], float], ahead: int = 0, like_param: bool = False) -> Power:
+    """base^(steps + ahead)."""
+    def count(attrs: dict, value: float) -> int:
+        return round(math.log(value) / math.log(base(attrs))) - ahead if value > 1e-30 else FORGOTTEN
+    return Power(name, lambda attrs, steps: base(attrs) ** (steps + ahead), count, like_param)
 
 
 def state_key(param: Tensor, name: str) -> str:
@@ -29,43 +56,75 @@ def state_key(param: Tensor, name: str) -> str:
 
 def state_dict(optimizer: Any) -> dict[str, Any]:
     """The state of `optimizer`: the tensors themselves, not copies."""
-    out: dict[str, Any] = {t.name: t for state in optimizer._state.values() for t in state.values()}
-    out["step"] = int(optimizer.scalars()[1])
+    out: dict[str, Any] = {t.name: t for state in optimizer._state.values() for n, t in state.items() if n != MASTER}
+    steps = int(optimizer.scalars()[1])
+    for p in optimizer._parameter_list:
+        if p.name in optimizer._state:
+            out.update(_powers(optimizer, p, steps - optimizer._missed.get(p.name, 0)))
+    masters = {name: state[MASTER] for name, state in optimizer._state.items() if MASTER in state}
+    if masters:
+        out["master_weights"] = masters
+    out["step"] = steps
     if optimizer._missed:
         out["missed_steps"] = dict(optimizer._missed)
-    if isinstance(optimizer._learning_rate, LRScheduler):
-        out["LR_Scheduler"] = optimizer._learning_rate.state_dict()
+    if optimizer.rate.schedule is not None:
+        out["LR_Scheduler"] = optimizer.rate.schedule.state_dict()
     return out
+
+
+def _powers(optimizer: Any, param: Tensor, steps: int) -> dict[str, Tensor]:
+    attrs, out = optimizer.attributes(param, optimizer._group(param)), {}
+    for p in optimizer.powers:
+        shape = tuple(param.shape) if p.like_param else (1,)
+        wide = np.float64 if param.payload.dtype == np.float64 else np.float32
+        out[state_key(param, p.name)] = Tensor(np.full(shape, p.value(attrs, steps), p.dtype or wide))
+    return out
+
+
+def _steps_of(optimizer: Any, param: Tensor, given: Mapping[str, Any]) -> int:
+    """How many steps a parameter has made, by the powers in a state of Paddle's."""
+    attrs, found = optimizer.attributes(param, optimizer._group(param)), 0
+    for p in optimizer.powers:
+        value = given.get(state_key(param, p.name))
+        if value is not None and p.count is not None:
+            found = p.count(attrs, float(np.asarray(value).flat[0]))
+            if found != FORGOTTEN:
+                break
+    return found
 
 
 def set_state_dict(optimizer: Any, given: dict[str, Any]) -> None:
     """Give `optimizer` the state `given`; ValueError, with nothing loaded, if it is not such an optimizer's."""
-    who = type(optimizer).__name__
-    steps, missed = given.get("step"), dict(given.get("missed_steps", {}))
-    if steps is None:
-        raise ValueError(f"state of {who}: expected an entry 'step', got {listed(map(str, given))}; is this the state "
-                         "of an optimizer?")
-    scheduled = isinstance(optimizer._learning_rate, LRScheduler)
-    if scheduled != ("LR_Scheduler" in given):
-        raise ValueError(f"state of {who}: expected {'an' if scheduled else 'no'} entry 'LR_Scheduler', because the "
-                         f"learning rate is {'a schedule' if scheduled else 'a number'}; make the optimizer as it was "
-                         "made when the state was saved")
-    tensors = {name: t for name, t in given.items() if name not in PLAIN}
-    fresh = {p.name: optimizer._state.get(p.name) or optimizer.init_state(p) for p in optimizer._parameter_list}
+    who, schedule = type(optimizer).__name__, optimizer.rate.schedule
+    params = optimizer._parameter_list
+    if (schedule is not None) != ("LR_Scheduler" in given):
+        raise ValueError(f"state of {who}: expected {'no' if schedule is None else 'an'} entry 'LR_Scheduler', because "
+                         f"the learning rate is {'a number' if schedule is None else 'a schedule'}; make the optimizer "
+                         f"as it was made when the state was saved; got {listed(map(str, given))}")
+    if "step" in given:
+        steps, missed = int(given["step"]), dict(given.get("missed_steps", {}))
+    else:
+        made = {p.name: _steps_of(optimizer, p, given) for p in params}
+        steps = max(made.values(), default=0)
+        missed = {name: steps - n for name, n in made.items() if n < steps}
+    derived = {state_key(p, n.name) for p in params for n in optimizer.powers}
+    tensors = {name: t for name, t in given.items() if name not in PLAIN and name not in derived}
+    tensors |= {f"{name}_{MASTER}_0": t for name, t in given.get("master_weights", {}).items()}
+    fresh = {p.name: optimizer._state.get(p.name) or optimizer.init_state(p) for p in params}
     for name, state in list(fresh.items()):
-        if int(steps) == missed.get(name, 0) and not any(t.name in tensors for t in state.values()):
+        if steps == missed.get(name, 0) and not any(t.name in tensors for t in state.values()):
             del fresh[name]                             # it never had a gradient
-    before = optimizer._learning_rate.state_dict() if scheduled else None
-    if scheduled:
-        optimizer._learning_rate.set_state_dict(given["LR_Scheduler"])
+    before = None if schedule is None else schedule.state_dict()
+    if schedule is not None:
+        schedule.set_state_dict(given["LR_Scheduler"])
     try:
         load_state(f"{who} (entries are named after the parameters, whose generated names count the layers made "
                    "before; ParamAttr(name=...) fixes them)",
                    {t.name: t for s in fresh.values() for t in s.values()}, tensors, hint="")
     except ValueError:
-        if scheduled:
-            optimizer._learning_rate.set_state_dict(before)
+        if schedule is not None:
+            schedule.set_state_dict(before)
         raise
     step = optimizer.scalars()[1]
-    step.payload = np.array(int(steps), step.payload.dtype)
+    step.payload = np.array(steps, step.payload.dtype)
     optimizer._state, optimizer._missed = fresh, missed

@@ -80,8 +80,8 @@ def _(d):
     def one(p, g, m, v, largest, t, lr, beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0.01):
         m, v = m * beta1 + g * (1 - beta1), v * beta2 + g ** 2 * (1 - beta2)
         largest = max(largest, v)
-        return (p - lr * weight_decay * p - lr * m / (1 - beta1 ** t) / (math.sqrt(largest / (1 - beta2 ** t)) + epsilon),
-                m, v, largest)
+        root = math.sqrt(largest / (1 - beta2 ** t))
+        return p - lr * weight_decay * p - lr * m / (1 - beta1 ** t) / (root + epsilon), m, v, largest
     yield from steps(d, each(one, 4), lambda s: (*(d.floats(*s) for _ in range(3)), d.positive(*s), d.positive(*s)),
                      (STEP, RATE), {"beta1": 0.5, "beta2": 0.75, "epsilon": 0.01, "weight_decay": 0.0})
 

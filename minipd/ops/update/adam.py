@@ -66,7 +66,7 @@ def _adamw_into(xp: Any, outs: Any, param: Any, grad: Any, moment1: Any, moment2
 
 @op("amsgrad", Trait.MULTI, Trait.INPLACE)
 class Amsgrad:
-    """AdamW whose denominator never shrinks (Reddi, Kale, Kumar 2018): it takes the largest v' so far, `moment2_max`."""
+    """AdamW whose denominator never shrinks (Reddi et al. 2018): it takes the largest v' so far, `moment2_max`."""
 
     outputs = ("param_out", "moment1_out", "moment2_out", "moment2_max_out")
     inplace = {0: 0, 1: 2, 2: 3, 3: 4}
@@ -109,7 +109,7 @@ class Adamax:
 class NAdam:
     """Adam with Nesterov's momentum (Dozat 2016): the step looks ahead along the moving average of the gradient.
 
-    mu_t = beta1 (1 - 0.96^(step momentum_decay) / 2);  mu_product: the product of mu_1 ... mu_t, an array of one number;
+    mu_t = beta1 (1 - 0.96^(step momentum_decay) / 2);  mu_product: that of mu_1 ... mu_t, the same for each element;
     p' = p - lr ((1 - mu_t) g / (1 - mu_product') + mu_(t+1) m' / (1 - mu_product' mu_(t+1))) / (sqrt(v^) + epsilon).
     """
 
