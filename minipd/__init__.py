@@ -12,6 +12,7 @@ import warnings as _warnings
 from minipd.as_paddle import install_as_paddle as install_as_paddle
 from minipd.as_paddle import say_what_is_missing as _say_what_is_missing
 from minipd.framework.allocator import keep_freed_memory as _keep_freed_memory
+from minipd.framework.boundary import open_to_users as _open_to_users
 from minipd.framework.floors import Floor as _Floor
 from minipd.framework.floors import wire as _wire
 from minipd.ops import FAMILIES as _FAMILIES
@@ -20,12 +21,12 @@ __version__ = "0.1.0"
 
 FLOORS = (
     _Floor(1, opens=("framework", "ops", "autograd", "nn", "optimizer", "regularizer", "io", "amp", "incubate",
-                    "viz"),
+                    "linalg", "metric", "viz"),
            exports=("framework.dtype", "framework.printing", "framework.tensor", "framework.random", "framework.flags",
                     *(f"ops.{family}" for family in _FAMILIES),
                     "autograd.mode", "autograd.engine", "nn.param_attr", "nn.parameter", "io.serialization"),
            imports=("ops.methods", "ops.update", "ops.norm", "ops.rope", "autograd.tape", "autograd.methods",
-                    "autograd", "nn", "optimizer", "regularizer", "io", "incubate")),
+                    "autograd", "nn", "optimizer", "regularizer", "io", "incubate", "linalg", "metric")),
     _Floor(2, opens=("ir", "jit", "static", "executor", "viz.ir"), imports=("ir", "static", "jit", "viz.ir.display")),
     _Floor(3, opens=("passes",), imports=("passes", "passes.stages")),
     _Floor(4, opens=("decomposition", "cinn", "viz.cinn"),
@@ -48,5 +49,6 @@ __all__ = sorted([*_names, "install_as_paddle"])
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minipd\.")
 
 for _module in ("", ".nn", ".nn.functional", ".nn.initializer", ".nn.utils", ".optimizer", ".optimizer.lr",
-                ".regularizer", ".autograd", ".io", ".incubate", ".incubate.autograd"):
+                ".regularizer", ".autograd", ".io", ".linalg", ".metric", ".incubate", ".incubate.autograd"):
+    _open_to_users(_sys.modules[__name__ + _module])
     _say_what_is_missing(_sys.modules[__name__ + _module])

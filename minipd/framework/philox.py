@@ -138,6 +138,14 @@ def permutation(key: np.ndarray, n: int) -> np.ndarray:
     return np.argsort(words64(key, *_runs((n,), None)), kind="stable")
 
 
+def generator(key: np.ndarray) -> np.random.Generator:
+    """numpy's generator on the stream of `key`, for distributions that take a varying number of words per draw.
+
+    Element i then depends on those before it: what is drawn so is drawn whole, on every rank.
+    """
+    return np.random.Generator(np.random.Philox(key=np.asarray(key).view(np.uint64)))
+
+
 def _float_dtype(function: str, dtype: Any) -> np.dtype:
     dtype = np.dtype(dtype)
     if dtype not in FLOATS:

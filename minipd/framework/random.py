@@ -8,7 +8,7 @@ all draw what the plain eager run draws.  The initial values of the n-th paramet
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,7 +17,8 @@ import numpy as np
 from minipd.framework.philox import key_of
 from minipd.framework.rank import current
 
-__all__ = ["Generator", "seed"]
+__all__ = ["Generator", "get_cuda_rng_state", "get_rng_state", "manual_seed", "seed", "set_cuda_rng_state",
+           "set_rng_state"]
 
 
 class Generator:
@@ -124,3 +125,38 @@ def seed(seed: int) -> Generator:
     The same seed on every rank gives the same parameters on any mesh: each rank fills its part of the global values.
     """
     return current().rng.seed(seed)
+
+
+manual_seed = seed
+
+
+def get_rng_state(device: str | None = None) -> list[dict[str, Any]]:
+    """The states of this rank's generators, of which there is one: what the next draws depend on.
+
+    >>> before = get_rng_state()
+    >>> first = current().rng.next_key()
+    >>> set_rng_state(before)
+    >>> bool((current().rng.next_key() == first).all())
+    True
+    """
+    return [current().rng.get_state()]
+
+
+def set_rng_state(state_list: Sequence[dict[str, Any]], device: str | None = None) -> None:
+    """Returns to a state that `get_rng_state` gave: the same draws follow.  ValueError if it is no such state."""
+    if len(state_list) != 1:
+        raise ValueError(f"set_rng_state: expected the state of one generator, as get_rng_state gives it, got "
+                         f"{len(state_list)}")
+    current().rng.set_state(state_list[0])
+
+
+def get_cuda_rng_state() -> list[dict[str, Any]]:
+    """The states of the generators of CUDA devices: none, for draws do not depend on the device."""
+    return []
+
+
+def set_cuda_rng_state(state_list: Sequence[dict[str, Any]]) -> None:
+    """Accepts what `get_cuda_rng_state` gave: no states.  ValueError for any other."""
+    if state_list:
+        raise ValueError(f"set_cuda_rng_state: expected no states, for draws do not depend on the device, got "
+                         f"{len(state_list)}; see set_rng_state")

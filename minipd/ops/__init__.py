@@ -3,6 +3,6 @@
 #: The modules whose public names are names of minipd, and whose functions of a tensor are methods of Tensor, in the
 #: order in which they are imported.
 FAMILIES = """
-    creation cast complex polar math elementary logic reduce linalg broadcast reshape slicing joining triangle
-    activation embedding gather scatter along_axis loss random inplace
+    creation cast complex polar math elementary logic reduce linalg matrices broadcast reshape slicing joining triangle
+    activation embedding gather scatter along_axis sorting search loss random distributions refilling inplace
 """.split()

@@ -23,6 +23,8 @@ class Hole(NamedTuple):
 HOLES: list[Hole] = [
     Hole("vjp", "no tensor operand that a gradient could belong to", (
         "arange", "full", "full_int_array", "full_like", "gaussian", "shape_only", "uniform")),
+    Hole("vjp", "drawn by accepting and refusing: no formula leads from the parameter to the draw", (
+        "standard_gamma",)),
     Hole("vjp", "the result is a truth value, an index or a count: the gradient is zero wherever it exists", (
         Trait.DISCRETE,)),
     Hole("vjp", "stopping the gradient is what it is for", ("share_data_",)),

@@ -9,16 +9,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from minipd.framework import dtype as dtypes
 from minipd.framework import philox
 from minipd.framework.meta import Meta
 from minipd.framework.rank import current
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
-from minipd.ops.creation import shape_tuple
-from minipd.ops.shapes import require_floating
+from minipd.ops.cast import cast
+from minipd.ops.complex import AsComplex
+from minipd.ops.creation import into, shape_tuple
+from minipd.ops.shapes import broadcast_shapes, require_floating
 
-__all__ = ["dropout", "gaussian", "normal", "rand", "randn", "standard_normal", "uniform"]
+__all__ = ["dropout", "gaussian", "normal", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
+           "randperm", "standard_normal", "uniform"]
 
 
 @op("uniform", Trait.RANDOM, Trait.EXACT, Trait.ALLOCATES)
@@ -41,6 +46,28 @@ class Gaussian:
 
     def kernel(xp, key, *, shape, dtype, mean=0.0, std=1.0, window=None):
         return philox.normal(key, shape, mean, std, dtype, window)
+
+
+@op("randint", Trait.RANDOM, Trait.EXACT, Trait.DISCRETE, Trait.ALLOCATES)
+class RandInt:
+    """Ints in [low, high), evenly.   key: int64[2]"""
+
+    def infer_meta(key, *, shape, dtype, low, high, window=None):
+        return Meta(shape, dtype)
+
+    def kernel(xp, key, *, shape, dtype, low, high, window=None):
+        return philox.integers(key, shape, low, high, dtype, window)
+
+
+@op("randperm", Trait.RANDOM, Trait.EXACT, Trait.DISCRETE, Trait.ALLOCATES)
+class RandPerm:
+    """The ints 0 .. n - 1 in random order.   key: int64[2]"""
+
+    def infer_meta(key, *, n, dtype):
+        return Meta((n,), dtype)
+
+    def kernel(xp, key, *, n, dtype):
+        return philox.permutation(key, n).astype(dtype)
 
 
 @op("dropout", Trait.RANDOM, Trait.ALLOCATES)
@@ -69,48 +96,163 @@ def next_key() -> Tensor:
     return Tensor(ctx.ground.key(ctx.rng))
 
 
-def _float_type(dtype: Any) -> Any:
-    return dtypes.get_default_dtype_np() if dtype is None else dtypes.to_np(dtype)
+def _float_type(what: str, dtype: Any) -> np.dtype:
+    d = dtypes.get_default_dtype_np() if dtype is None else dtypes.to_np(dtype)
+    if d not in dtypes.INEXACT:
+        raise TypeError(f"{what}: expected a floating or complex dtype, got {dtypes.of(d).name}; draw floats and cast "
+                        "them, or use randint")
+    return d
 
 
-def uniform(shape: Any, dtype: Any = None, min: float = -1.0, max: float = 1.0, seed: int = 0,
-            name: str | None = None) -> Tensor:
-    """Numbers in [min, max), evenly.  `seed` other than 0 fixes the draw, whatever the generator's state."""
-    return Uniform(_seeded(seed), shape=shape_tuple("uniform", shape), dtype=_float_type(dtype), min=min, max=max)
+def _made(result: Tensor, out: Tensor | None, requires_grad: bool) -> Tensor:
+    """What a function that makes a tensor returns.  (Of its parameters `device` and `pin_memory` say where to put it:
+    there is one memory.)"""
+    result = into(out, result)
+    if requires_grad:
+        result.stop_gradient = False
+    return result
 
 
 def _seeded(seed: int) -> Tensor:
     return next_key() if seed == 0 else Tensor(philox.key_of(seed))
 
 
-def rand(shape: Any, dtype: Any = None, name: str | None = None) -> Tensor:
-    """Numbers in [0, 1), evenly."""
-    return uniform(shape, dtype, 0.0, 1.0)
+# ------------------------------------------------------------------------------------------------ floats
+def uniform(shape: Any, dtype: Any = None, min: float = 0, max: float = 1.0, seed: int = 0, name: str | None = None,
+            *, out: Tensor | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Numbers in [min, max), evenly.  `seed` other than 0 fixes the draw, whatever the generator's state.
+
+    Raises: TypeError for a dtype that is not floating, ValueError if min > max.
+    """
+    d = _float_type("uniform", dtype)
+    if d in dtypes.COMPLEX:
+        raise TypeError("uniform: expected a floating dtype, got a complex one; draw real and imaginary parts, and see "
+                        "paddle.complex")
+    return _made(Uniform(_seeded(seed), shape=shape_tuple("uniform", shape), dtype=d, min=float(min), max=float(max)),
+                 out, requires_grad)
 
 
-def gaussian(shape: Any, mean: float = 0.0, std: float = 1.0, seed: int = 0, dtype: Any = None,
+def rand(shape: Any, dtype: Any = None, name: str | None = None, *, out: Tensor | None = None, device: Any = None,
+         requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+    """Numbers in [0, 1), evenly.
+
+    >>> rand([2, 3]).shape
+    paddle.Size([2, 3])
+    """
+    return uniform(shape, dtype, 0.0, 1.0, out=out, requires_grad=requires_grad)
+
+
+def gaussian(shape: Any, mean: Any = 0.0, std: float = 1.0, seed: int = 0, dtype: Any = None,
              name: str | None = None) -> Tensor:
-    """Normally distributed numbers."""
-    return Gaussian(_seeded(seed), shape=shape_tuple("gaussian", shape), dtype=_float_type(dtype), mean=mean, std=std)
+    """Normally distributed numbers.  The variance of a complex one is shared by its parts."""
+    d, dims = _float_type("gaussian", dtype), shape_tuple("gaussian", shape)
+    if d not in dtypes.COMPLEX:
+        return Gaussian(_seeded(seed), shape=dims, dtype=d, mean=float(mean), std=float(std))
+    parts = Gaussian(_seeded(seed), shape=(*dims, 2), dtype=dtypes.real_of(d), mean=0.0, std=float(std) * 0.5 ** 0.5)
+    return AsComplex(parts) + mean if mean else AsComplex(parts)
 
 
-def randn(shape: Any, dtype: Any = None, name: str | None = None) -> Tensor:
+def randn(shape: Any, dtype: Any = None, name: str | None = None, *, out: Tensor | None = None, device: Any = None,
+          requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
     """Normally distributed numbers with mean 0 and variance 1.
 
     >>> randn([2, 3]).shape
     paddle.Size([2, 3])
     """
-    return gaussian(shape, dtype=dtype)
+    return _made(gaussian(shape, dtype=dtype), out, requires_grad)
 
 
 standard_normal = randn
 
 
-def normal(mean: float = 0.0, std: float = 1.0, shape: Any = None, name: str | None = None) -> Tensor:
-    """Normally distributed numbers."""
-    return gaussian([1] if shape is None else shape, mean, std)
+def normal(mean: Any = 0.0, std: Any = 1.0, shape: Any = None, name: str | None = None, *,
+           out: Tensor | None = None) -> Tensor:
+    """Normally distributed numbers.
+
+    mean, std: numbers, or tensors: then the result has their shape, and element i the i-th mean and deviation.  A
+    complex mean makes complex numbers.  shape: of the result, if both are numbers; [1] unless given.
+    Raises: ValueError for a negative std.
+
+    >>> from minipd.ops.creation import to_tensor
+    >>> normal(to_tensor([1.0, 2.0]), 0.0).tolist()
+    [1.0, 2.0]
+    """
+    if isinstance(std, (int, float)) and std < 0:
+        raise ValueError(f"normal: expected a standard deviation >= 0, got {std}")
+    given = [v for v in (mean, std) if isinstance(v, Tensor)]
+    if not given:
+        dtype = dtypes.complex_of(dtypes.get_default_dtype_np()) if isinstance(mean, complex) else None
+        return into(out, gaussian([1] if shape is None else shape, mean, std, dtype=dtype))
+    dims = broadcast_shapes("normal", *(tuple(v.payload.shape) for v in given))
+    return into(out, gaussian(dims, dtype=given[0].dtype) * std + mean)
 
 
+# ------------------------------------------------------------------------------------------------ ints
+def randint(low: int = 0, high: int | None = None, shape: Any = (1,), dtype: Any = None,
+            name: str | None = None) -> Tensor:
+    """Ints in [low, high), evenly; with `high` alone not given, in [0, low).   dtype: int64 unless given.
+
+    Raises: ValueError for an empty range, or one that the dtype cannot hold.
+
+    >>> randint(5, 6, [2]).tolist()
+    [5, 5]
+    """
+    low, high = _int_range("randint", low, high)
+    d = dtypes.int64.np if dtype is None else dtypes.to_np(dtype)
+    if d not in dtypes.INTS:
+        raise TypeError(f"randint: expected an int dtype, got {dtypes.of(d).name}; cast the result")
+    return RandInt(next_key(), shape=shape_tuple("randint", shape), dtype=d, low=low, high=high)
+
+
+def _int_range(what: str, low: int, high: int | None) -> tuple[int, int]:
+    if high is None:
+        low, high = 0, low
+    low, high = low.__index__(), high.__index__()
+    if low >= high:
+        raise ValueError(f"{what}: expected low < high (or one number above 0, for [0, high)), got [{low}, {high})")
+    return low, high
+
+
+def randperm(n: int, dtype: Any = "int64", name: str | None = None, *, out: Tensor | None = None, device: Any = None,
+             requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+    """The ints 0 .. n - 1 in random order.
+
+    Raises: ValueError for a negative n.
+
+    >>> sorted(randperm(4).tolist())
+    [0, 1, 2, 3]
+    """
+    if n < 0:
+        raise ValueError(f"randperm: expected n >= 0, got {n}")
+    return _made(RandPerm(next_key(), n=n.__index__(), dtype=dtypes.to_np(dtype)), out, requires_grad)
+
+
+# ------------------------------------------------------------------------------------------------ like another
+def rand_like(input: Tensor, name: str | None = None, *, dtype: Any = None, device: Any = None,
+              requires_grad: bool = False) -> Tensor:
+    """`rand` in the shape and dtype of another tensor."""
+    return rand(input.payload.shape, input.dtype if dtype is None else dtype, requires_grad=requires_grad)
+
+
+def randn_like(x: Tensor, dtype: Any = None, name: str | None = None, *, device: Any = None,
+               requires_grad: bool = False) -> Tensor:
+    """`randn` in the shape and dtype of another tensor."""
+    return randn(x.payload.shape, x.dtype if dtype is None else dtype, requires_grad=requires_grad)
+
+
+def randint_like(x: Tensor, low: int = 0, high: int | None = None, dtype: Any = None,
+                 name: str | None = None) -> Tensor:
+    """`randint` in the shape of another tensor, and in its dtype, whatever that is, or the given one.
+
+    >>> from minipd.ops.creation import zeros
+    >>> randint_like(zeros([2]), 5, 6).tolist()
+    [5.0, 5.0]
+    """
+    low, high = _int_range("randint_like", low, high)
+    return cast(randint(low, high, x.payload.shape), x.dtype if dtype is None else dtype)
+
+
+# ------------------------------------------------------------------------------------------------ dropout
 def dropout(x: Tensor, p: float = 0.5, axis: Any = None, training: bool = True, mode: str = "upscale_in_train",
             name: str | None = None) -> Tensor:
     """Paddle's dropout.  Outside of training: x, or x * (1 - p) in mode "downscale_in_infer".

@@ -21,7 +21,8 @@ class Case:
     sizes are symbols, with s(n) for the size n; by default the same attributes.  wrt: the inputs to differentiate; by
     default every float and complex array.  smooth: False where the function has no second derivative.
     fixed: dimensions, as (input, axis), whose size a program has to know.  refused: inputs whose gradient rule says that
-    it is not available.
+    it is not available.  symmetric: inputs that stand for symmetric matrices, of which one triangle is not read: what
+    is differentiated is the function of their symmetric part.
     """
 
     inputs: tuple
@@ -32,6 +33,7 @@ class Case:
     smooth: bool = True
     fixed: tuple[tuple[int, int], ...] = ()
     refused: tuple[int, ...] = ()
+    symmetric: tuple[int, ...] = ()
 
     def __post_init__(self):
         self.inputs = tuple(np.asarray(x) if isinstance(x, np.generic) else x for x in self.inputs)

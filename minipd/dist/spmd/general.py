@@ -26,6 +26,8 @@ as_complex as_real
 gather gather_nd index_add index_put scatter_nd_add scatter_nd_reduce
 cholesky determinant eig eigh inverse lu matrix_exp p_norm pinv pivots_to_permutation qr slogdet solve svd
 triangular_solve
+binomial multinomial poisson randint randperm standard_gamma
+argsort kthvalue mode searchsorted topk
 """
 
 
