@@ -40,7 +40,8 @@ class Rate:
         """Another number.  RuntimeError if a schedule sets it."""
         if self.schedule is not None:
             raise RuntimeError(f"set_lr: the learning rate is set by a {type(self.schedule).__name__}, which would "
-                               "undo this at its next step(); use set_lr_scheduler, or make the optimizer with a number")
+                               "undo this at its next step(); use set_lr_scheduler, or make the optimizer with a "
+                               "number")
         self.value = number(self.owner, "learning_rate", value)
         if self._tensor is not None:
             self._tensor.payload = np.array(self.value, self._tensor.payload.dtype)
