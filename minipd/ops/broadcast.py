@@ -16,7 +16,7 @@ from minipd.framework.tensor import Tensor
 from minipd.ops.creation import shape_tuple
 from minipd.ops.shapes import broadcast_shapes
 
-__all__ = ["broadcast_to", "expand", "expand_as", "reduce_as"]
+__all__ = ["broadcast_tensors", "broadcast_to", "expand", "expand_as", "reduce_as"]
 
 
 def _check_expands(what: str, shape: tuple, target: tuple) -> None:
@@ -151,3 +151,15 @@ def expand(x: Tensor, shape: Any, name: str | None = None) -> Tensor:
 def broadcast_to(x: Tensor, shape: Any, name: str | None = None) -> Tensor:
     """The same as `expand`."""
     return expand(x, shape)
+
+
+def broadcast_tensors(input: Any, name: str | None = None) -> list[Tensor]:
+    """The tensors of the list `input`, each repeated to their common shape.
+
+    >>> from minipd.ops.creation import ones
+    >>> [t.shape for t in broadcast_tensors([ones([3, 1]), ones([2])])]
+    [paddle.Size([3, 2]), paddle.Size([3, 2])]
+    """
+    xs = list(input)
+    shape = broadcast_shapes("broadcast_tensors", *(x.payload.shape for x in xs))
+    return [x if x.payload.shape == shape else Expand(x, shape=shape) for x in xs]
