@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_PACKAGE = str(Path(__file__).resolve().parent.parent)
+PACKAGE = str(Path(__file__).resolve().parent.parent)
 _CURRENT: ContextVar[Constraints | None] = ContextVar("constraints", default=None)
 
 
@@ -123,6 +123,6 @@ def _value(dim: Any, bindings: dict[str, int]) -> int:
 def user_line() -> str:
     """The innermost line outside of the package: where the user asked for what needs the assumption."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -6,6 +6,7 @@ import importlib
 import inspect
 from typing import Any
 
+from minipd.framework.boundary import entrance
 from minipd.framework.context import using
 from minipd.framework.meta import Unfilled, describe
 from minipd.framework.row import ROWS
@@ -29,7 +30,7 @@ for _family in FAMILIES:
         if _of_a_tensor(getattr(_module, _name)):
             if _name in vars(Tensor):
                 raise TypeError(f"{_module.__name__}.{_name}: Tensor has an attribute of that name already")
-            setattr(Tensor, _name, getattr(_module, _name))
+            setattr(Tensor, _name, entrance(getattr(_module, _name)))
 
 for _operator, _function in (("add", math.add), ("sub", math.subtract), ("mul", math.multiply),
                              ("truediv", math.divide), ("pow", math.pow), ("matmul", linalg.matmul)):

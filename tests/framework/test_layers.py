@@ -32,7 +32,7 @@ def test_the_order_of_the_stack(monkeypatch):
             calls.append("kernel")
             return super().run(row, payloads, attrs)
 
-    monkeypatch.setattr(module, "_tape", lambda run: Layer("tape", calls).over(tape(run)))
+    monkeypatch.setattr(module, "_tape", lambda run, hooks: Layer("tape", calls).over(tape(run, hooks)))
     with using(ground=Ground(), middle=Layer("dist", calls), amp=Layer("amp", calls), events=Layer("events", calls)):
         x = paddle.to_tensor([1.0], stop_gradient=False)
         y = x * 2.0
@@ -56,8 +56,8 @@ def test_layers_that_are_off_are_not_in_the_call(monkeypatch):
     made = []
 
     def spied(factory):
-        def make(run):
-            made.append((run, factory(run)))
+        def make(run, *hooks):
+            made.append((run, factory(run, *hooks)))
             return made[-1][1]
         return make
 

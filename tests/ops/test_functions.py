@@ -192,7 +192,7 @@ def test_an_error_of_numpys_names_the_call():
     """Where the shape rule has no objection, numpy's own words stand, with the operator's name and operands."""
     with pytest.raises(ValueError, match="negative integer powers") as caught:
         paddle.pow(paddle.to_tensor([2]), paddle.to_tensor([-1]))
-    assert caught.value.__notes__ == ["in pow(i64[1], i64[1])"]
+    assert "in pow(" in caught.value.__notes__[0] and "called at" in caught.value.__notes__[-1]
 
 
 def test_errors_teach_under_no_grad_too():
