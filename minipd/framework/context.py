@@ -59,6 +59,7 @@ class RankContext:
         self.counters: defaultdict[str, int] = defaultdict(int)
         self.lazy_init = False
         self.static_program: Any = None
+        self.global_initializers: tuple = (None, None)      # of weights, of biases: instead of what layers choose
         self.compose()
 
     def branch(self) -> RankContext:

@@ -1,4 +1,4 @@
-"""Layers with few words: Linear, Embedding, Dropout, Identity, Flatten, and the activations."""
+"""Layers with few words: Linear, Bilinear, Embedding, Identity, Flatten."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from typing import Any
 
 from minipd.framework.tensor import Tensor
 from minipd.nn import functional as F
-from minipd.nn.initializer import XavierUniform, ZeroRow
+from minipd.nn.initializer import XavierUniform
+from minipd.nn.initializer.base import chosen
+from minipd.nn.initializer.given import ZeroRow
 from minipd.nn.layer import Layer
 from minipd.nn.param_attr import ParamAttr
 from minipd.ops.reshape import flatten
 
-__all__ = ["Dropout", "Embedding", "Flatten", "Identity", "Linear", "ReLU", "SiLU", "Sigmoid", "Silu", "Softmax",
-           "Tanh"]
+__all__ = ["Bilinear", "Embedding", "Flatten", "Identity", "Linear"]
 
 
 class Linear(Layer):
@@ -38,12 +39,31 @@ class Linear(Layer):
             f", name={self.name}" if self.name else "")
 
 
+class Bilinear(Layer):
+    """`functional.bilinear`.   x1 [N, in1], x2 [N, in2] -> [N, out];  weight [out, in1, in2], bias [1, out]"""
+
+    def __init__(self, in1_features: int, in2_features: int, out_features: int, weight_attr: Any = None,
+                 bias_attr: Any = None, name: str | None = None):
+        super().__init__()
+        self._sizes, self._name = (in1_features, in2_features, out_features), name
+        self.weight = self.create_parameter([out_features, in1_features, in2_features], weight_attr)
+        self.bias = self.create_parameter([1, out_features], bias_attr, is_bias=True)
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        return F.bilinear(x1, x2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        name = "" if self._name is None else f", name={self._name}"
+        return "in1_features={}, in2_features={}, out_features={}".format(*self._sizes) + f", dtype={self._dtype}{name}"
+
+
 class Embedding(Layer):
     """Rows of `weight` [num_embeddings, embedding_dim] by number.   x int [...] -> [..., embedding_dim]
 
     padding_idx: this number gives zeros and no gradient, and its row starts as zeros.
     _weight: first values, a Tensor [num_embeddings, embedding_dim].  _freeze: the weight wants no gradient.
-    Raises: ValueError for max_norm, which is not supported, and for a padding_idx that is no row.
+    max_norm, norm_type, scale_grad_by_freq: see `functional.embedding`.
+    Raises: ValueError for a padding_idx that is no row.
     """
 
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
@@ -51,16 +71,17 @@ class Embedding(Layer):
                  sparse: bool = False, _weight: Tensor | None = None, _freeze: bool = False, device: Any = None,
                  dtype: Any = None, weight_attr: Any = None, name: str | None = None):
         super().__init__(dtype=dtype)
-        F.check_embedding(max_norm, scale_grad_by_freq)
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
                 raise ValueError(f"Embedding: expected a padding_idx in {-num_embeddings} .. {num_embeddings - 1}, got "
                                  f"{padding_idx}")
-            padding_idx %= num_embeddings
+        self._padding_idx = padding_idx
+        padding_idx = None if padding_idx is None else padding_idx % num_embeddings
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
+        self.max_norm, self.norm_type = max_norm, norm_type
         self.sparse, self.scale_grad_by_freq, self.name = sparse, scale_grad_by_freq, name
         attr = ParamAttr.of(weight_attr)
-        default = attr.initializer or XavierUniform()
+        default = chosen(attr.initializer, XavierUniform(), is_bias=False)
         if padding_idx is not None:
             default = ZeroRow(default, padding_idx)
         self.weight = self.create_parameter([num_embeddings, embedding_dim], attr.starting_as(default), device=device)
@@ -70,28 +91,14 @@ class Embedding(Layer):
             self.weight.stop_gradient = True
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.embedding(x, self.weight, self.padding_idx)
+        return F.embedding(x, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.sparse,
+                           self.scale_grad_by_freq)
 
     def extra_repr(self) -> str:
-        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        padding = "" if self.padding_idx is None else f", padding_idx={self._padding_idx}"
         name = f", name={self.name}" if self.name else ""
         return (f"{self.num_embeddings}, {self.embedding_dim}{padding}, sparse={self.sparse}, "
                 f"scale_grad_by_freq={self.scale_grad_by_freq}{name}")
-
-
-class Dropout(Layer):
-    """Each element zeroed with probability p while training; the mask depends on the element's global index only."""
-
-    def __init__(self, p: float = 0.5, inplace: bool = False, axis: Any = None, mode: str = "upscale_in_train",
-                 name: str | None = None):
-        super().__init__()
-        self.p, self.axis, self.mode = p, axis, mode
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.dropout(input, self.p, self.axis, self.training, mode=self.mode)
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}, axis={self.axis}, mode={self.mode}"
 
 
 class Identity(Layer):
@@ -113,60 +120,3 @@ class Flatten(Layer):
 
     def forward(self, input: Tensor) -> Tensor:
         return flatten(input, self.start_axis, self.stop_axis)
-
-
-class ReLU(Layer):
-    """max(x, 0)."""
-
-    def __init__(self, name: str | None = None):
-        super().__init__()
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.relu(x)
-
-
-class Sigmoid(Layer):
-    """1 / (1 + e^-x)."""
-
-    def __init__(self, name: str | None = None):
-        super().__init__()
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.sigmoid(x)
-
-
-class Silu(Layer):
-    """x * sigmoid(x)."""
-
-    def __init__(self, inplace: bool = False, name: str | None = None):
-        super().__init__()
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.silu(x)
-
-
-SiLU = Silu
-
-
-class Tanh(Layer):
-    """The hyperbolic tangent."""
-
-    def __init__(self, name: str | None = None):
-        super().__init__()
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.tanh(x)
-
-
-class Softmax(Layer):
-    """e^x / sum e^x over `axis`."""
-
-    def __init__(self, axis: int = -1, name: str | None = None):
-        super().__init__()
-        self.axis = axis
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.softmax(x, self.axis)
-
-    def extra_repr(self) -> str:
-        return f"axis={self.axis}"

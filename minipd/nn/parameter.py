@@ -10,6 +10,7 @@ from minipd.framework.meta import Unfilled
 from minipd.framework.rank import current
 from minipd.framework.tensor import Parameter, Tensor
 from minipd.nn.initializer import Constant, Initializer, XavierUniform
+from minipd.nn.initializer.base import chosen
 from minipd.nn.param_attr import ParamAttr
 from minipd.ops.creation import shape_tuple
 
@@ -20,16 +21,18 @@ def create_parameter(shape: Any, dtype: Any = None, name: str | None = None, att
                      default_initializer: Initializer | None = None) -> Parameter:
     """Paddle's `create_parameter`: a leaf that wants a gradient, with first values.
 
-    dtype: the default dtype unless given.  The initializer is `attr`'s, else `default_initializer`, else zeros for a
-    bias and XavierUniform for a weight.  The n-th parameter to be created draws from the n-th stream of random numbers,
-    whatever the others are filled with.
+    dtype: the default dtype unless given.  The initializer is `attr`'s, else the global one
+    (`initializer.set_global_initializer`), else `default_initializer`, else zeros for a bias and XavierUniform for a
+    weight.  The n-th parameter to be created draws from the n-th stream of random numbers, whatever the others are
+    filled with.
 
     >>> create_parameter([2], is_bias=True).tolist()
     [0.0, 0.0]
     """
     attr = ParamAttr.of(attr)
     ctx = current()
-    initializer = attr.initializer or default_initializer or (Constant(0.0) if is_bias else XavierUniform())
+    initializer = chosen(attr.initializer, default_initializer, is_bias) or (
+        Constant(0.0) if is_bias else XavierUniform())
     p = Parameter(None)
     p.name = attr.name or name or parameter_name(ctx.unique_name("create_parameter"), is_bias)
     p.need_clip, p.regularizer, p.trainable = attr.need_clip, attr.regularizer, attr.trainable

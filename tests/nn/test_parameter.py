@@ -9,6 +9,7 @@ from minipd.framework.context import MetaOnly, using
 from minipd.framework.philox import key_of, normal, uniform
 from minipd.framework.rank import current
 from minipd.nn import initializer as init
+from minipd.nn.initializer.given import ZeroRow
 
 
 def model():
@@ -44,7 +45,8 @@ def test_lazy_parameters_get_the_values_they_would_have_had():
 def test_a_part_is_a_part_of_the_whole(offsets, local):
     initializers = [init.Uniform(-2, 3), init.Normal(1, 2), init.XavierUniform(), init.XavierNormal(),
                     init.KaimingUniform(), init.KaimingNormal(mode="fan_out"), init.Constant(3),
-                    init.Assign(np.arange(20.0).reshape(5, 4)), init.ZeroRow(init.Normal(), 3)]
+                    init.Assign(np.arange(20.0).reshape(5, 4)), init.TruncatedNormal(), init.Orthogonal(),
+                    ZeroRow(init.Normal(), 3)]
     for i in initializers:
         values = []
         for window in (None, ((5, 4), offsets, local)):
