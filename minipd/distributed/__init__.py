@@ -33,11 +33,12 @@ from minipd.dist.group import (
 )
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Partial, Placement, ReduceType, Replicate, Shard
+from minipd.distributed import fleet
 
 __all__ = [
     "Group", "Partial", "Placement", "ProcessMesh", "ReduceOp", "ReduceType", "Replicate", "Shard", "all_gather",
     "all_gather_object", "all_reduce", "alltoall", "barrier", "broadcast", "destroy_process_group", "dtensor_from_fn",
-    "dtensor_from_local", "dtensor_to_local", "get_group", "get_rank", "get_world_size", "init_parallel_env",
+    "dtensor_from_local", "dtensor_to_local", "fleet", "get_group", "get_rank", "get_world_size", "init_parallel_env",
     "is_initialized", "new_group", "recv", "reduce_scatter", "reshard", "send", "shard_layer", "shard_tensor",
     "unshard_dtensor",
 ]

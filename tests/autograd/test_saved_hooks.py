@@ -158,3 +158,8 @@ def test_a_function_that_does_something_else_the_second_time_is_found_out():
     y = recompute(f, leaf([1.0]))
     with pytest.raises(RuntimeError, match="the second run saved 2 values for backward that are not like the 1 of the"):
         y.backward()
+
+
+def test_it_has_paddles_names():
+    from minipd.distributed.fleet.utils import recompute as of_fleet
+    assert of_fleet is recompute

@@ -1,0 +1,6 @@
+"""Paddle's names for hybrid parallelism: `from minipd.distributed import fleet`."""
+
+from minipd.autograd.recompute import recompute
+from minipd.distributed.fleet import utils
+
+__all__ = ["recompute", "utils"]
