@@ -162,4 +162,4 @@ def test_a_function_that_does_something_else_the_second_time_is_found_out():
 
 def test_it_has_paddles_names():
     from minipd.distributed.fleet.utils import recompute as of_fleet
-    assert of_fleet is recompute
+    assert of_fleet(lambda x: x * 2.0, leaf([1.0])).tolist() == [2.0]
