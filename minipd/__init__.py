@@ -21,13 +21,14 @@ __version__ = "0.1.0"
 
 FLOORS = (
     _Floor(1, opens=("framework", "ops", "autograd", "nn", "optimizer", "regularizer", "io", "amp", "incubate",
-                    "linalg", "metric", "viz"),
+                    "linalg", "metric", "fft", "signal", "viz"),
            exports=("framework.dtype", "framework.printing", "framework.tensor", "framework.random", "framework.flags",
                     *(f"ops.{family}" for family in _FAMILIES),
                     "ops.conv", "ops.pooling", "autograd.mode", "autograd.engine", "nn.param_attr", "nn.parameter",
                     "io.serialization"),
            imports=("ops.methods", "ops.update", "ops.norm", "ops.rope", "autograd.tape", "autograd.methods",
-                    "autograd", "nn", "optimizer", "regularizer", "io", "incubate", "linalg", "metric")),
+                    "autograd", "nn", "optimizer", "regularizer", "io", "incubate", "linalg", "metric", "fft",
+                    "signal")),
     _Floor(2, opens=("ir", "jit", "static", "executor", "viz.ir"), imports=("ir", "static", "jit", "viz.ir.display")),
     _Floor(3, opens=("passes",), imports=("passes", "passes.stages")),
     _Floor(4, opens=("decomposition", "cinn", "viz.cinn"),
@@ -50,6 +51,7 @@ __all__ = sorted([*_names, "install_as_paddle"])
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minipd\.")
 
 for _module in ("", ".nn", ".nn.functional", ".nn.initializer", ".nn.utils", ".optimizer", ".optimizer.lr",
-                ".regularizer", ".autograd", ".io", ".linalg", ".metric", ".incubate", ".incubate.autograd"):
+                ".regularizer", ".autograd", ".io", ".linalg", ".metric", ".fft", ".signal", ".incubate",
+                ".incubate.autograd"):
     _open_to_users(_sys.modules[__name__ + _module])
     _say_what_is_missing(_sys.modules[__name__ + _module])

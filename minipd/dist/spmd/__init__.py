@@ -5,7 +5,7 @@
     inference.py    from letters and placements to the answer
 
     elementwise.py  reduction.py  linalg.py  manipulation.py  reshape.py  indexing.py  loss.py  creation.py
-    optimizer.py  recurrent.py  identity.py (reshard, match)
+    optimizer.py  recurrent.py  windows.py  identity.py (reshard, match)
     general.py      tables of the rows that need no rule of their own
 
 >>> import numpy as np
@@ -33,6 +33,7 @@ from minipd.dist.spmd import (  # noqa: F401  (their rules enter the table when 
     recurrent,
     reduction,
     reshape,
+    windows,
 )
 from minipd.dist.spmd.inference import infer
 from minipd.dist.spmd.table import DECOMPOSE, RULES, Inferred, attach, spmd, spmd_placed

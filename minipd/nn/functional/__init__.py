@@ -41,12 +41,30 @@ from minipd.nn.functional.activation import (
     thresholded_relu,
     thresholded_relu_,
 )
+from minipd.nn.functional.adaptive_pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    fractional_max_pool2d,
+    fractional_max_pool3d,
+)
 from minipd.nn.functional.attention import scaled_dot_product_attention
 from minipd.nn.functional.common import (
     bilinear,
     embedding,
     label_smooth,
     linear,
+)
+from minipd.nn.functional.conv import (
+    conv1d,
+    conv1d_transpose,
+    conv2d,
+    conv2d_transpose,
+    conv3d,
+    conv3d_transpose,
 )
 from minipd.nn.functional.distance import cosine_similarity, pairwise_distance
 from minipd.nn.functional.dropout import (
@@ -63,19 +81,25 @@ from minipd.nn.functional.flash_attention import (
     flashmask_attention,
     sdp_kernel,
 )
+from minipd.nn.functional.grid import affine_grid, grid_sample
+from minipd.nn.functional.interpolation import interpolate, upsample
 from minipd.nn.functional.loss import (
+    adaptive_log_softmax_with_loss,
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     check_reduction,
+    class_center_sample,
     cosine_embedding_loss,
     cross_entropy,
     ctc_loss,
     dice_loss,
     gaussian_nll_loss,
     hinge_embedding_loss,
+    hsigmoid_loss,
     kl_div,
     l1_loss,
     log_loss,
+    margin_cross_entropy,
     margin_ranking_loss,
     mse_loss,
     multi_label_margin_loss,
@@ -102,19 +126,48 @@ from minipd.nn.functional.norm import (
     normalize,
     rms_norm,
 )
+from minipd.nn.functional.padding import pad, zeropad2d
+from minipd.nn.functional.pooling import (
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    lp_pool1d,
+    lp_pool2d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+)
+from minipd.nn.functional.vision import (
+    channel_shuffle,
+    fold,
+    pixel_shuffle,
+    pixel_unshuffle,
+    temporal_shift,
+    unfold,
+)
 
-__all__ = ["alpha_dropout", "batch_norm", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits",
-           "celu", "check_reduction", "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "ctc_loss",
-           "dice_loss", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "elu_", "embedding",
-           "feature_alpha_dropout", "gaussian_nll_loss", "gelu", "glu", "group_norm", "gumbel_softmax", "hardshrink",
-           "hardsigmoid", "hardswish", "hardtanh", "hardtanh_", "hinge_embedding_loss", "instance_norm", "kl_div",
-           "l1_loss", "label_smooth", "layer_norm", "leaky_relu", "leaky_relu_", "linear", "local_response_norm",
-           "log_loss", "log_sigmoid", "log_softmax", "logsigmoid", "margin_ranking_loss", "maxout", "mish",
-           "mse_loss", "multi_label_margin_loss", "multi_label_soft_margin_loss", "multi_margin_loss", "nll_loss",
-           "normalize", "npair_loss", "pairwise_distance", "poisson_nll_loss", "prelu", "relu", "relu6", "relu_",
-           "rms_norm", "rnnt_loss", "rrelu", "scaled_dot_product_attention", "flash_attention", "flash_attn_qkvpacked",
-           "flash_attn_varlen_qkvpacked", "flashmask_attention", "sdp_kernel", "selu", "sigmoid", "sigmoid_focal_loss",
-           "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmax_", "softmax_with_cross_entropy",
-           "softplus", "softshrink", "softsign", "square_error_cost", "swiglu", "swish", "tanh", "tanh_",
-           "tanhshrink", "thresholded_relu", "thresholded_relu_", "triplet_margin_loss",
-           "triplet_margin_with_distance_loss"]
+__all__ = ["adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_log_softmax_with_loss",
+           "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "affine_grid", "alpha_dropout",
+           "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm", "bilinear", "binary_cross_entropy",
+           "binary_cross_entropy_with_logits", "celu", "channel_shuffle", "check_reduction", "class_center_sample",
+           "conv1d", "conv1d_transpose", "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose",
+           "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "ctc_loss", "dice_loss", "dropout",
+           "dropout1d", "dropout2d", "dropout3d", "elu", "elu_", "embedding", "feature_alpha_dropout",
+           "flash_attention", "flash_attn_qkvpacked", "flash_attn_varlen_qkvpacked", "flashmask_attention", "fold",
+           "fractional_max_pool2d", "fractional_max_pool3d", "gaussian_nll_loss", "gelu", "glu", "grid_sample",
+           "group_norm", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_",
+           "hinge_embedding_loss", "hsigmoid_loss", "instance_norm", "interpolate", "kl_div", "l1_loss",
+           "label_smooth", "layer_norm", "leaky_relu", "leaky_relu_", "linear", "local_response_norm", "log_loss",
+           "log_sigmoid", "log_softmax", "logsigmoid", "lp_pool1d", "lp_pool2d", "margin_cross_entropy",
+           "margin_ranking_loss", "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d",
+           "max_unpool3d", "maxout", "mish", "mse_loss", "multi_label_margin_loss", "multi_label_soft_margin_loss",
+           "multi_margin_loss", "nll_loss", "normalize", "npair_loss", "pad", "pairwise_distance", "pixel_shuffle",
+           "pixel_unshuffle", "poisson_nll_loss", "prelu", "relu", "relu6", "relu_", "rms_norm", "rnnt_loss", "rrelu",
+           "scaled_dot_product_attention", "sdp_kernel", "selu", "sigmoid", "sigmoid_focal_loss", "silu",
+           "smooth_l1_loss", "soft_margin_loss", "softmax", "softmax_", "softmax_with_cross_entropy", "softplus",
+           "softshrink", "softsign", "square_error_cost", "swiglu", "swish", "tanh", "tanh_", "tanhshrink",
+           "temporal_shift", "thresholded_relu", "thresholded_relu_", "triplet_margin_loss",
+           "triplet_margin_with_distance_loss", "unfold", "upsample", "zeropad2d"]

@@ -1,0 +1,121 @@
+"""Rules of operators that look at images through windows: convolution, pooling, interpolation, padding.
+
+Images of a batch are independent, and so are channels, unless an operator mixes them.  Spatial dimensions are whole:
+a window that reaches over the edge of a shard would need its neighbour's elements.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minipd.dist.spmd.notation import Notation, letters, replace
+from minipd.dist.spmd.table import spmd
+
+__all__: list[str] = []
+
+#: letters of spatial dimensions, before and behind the operator, and of a filter
+BEFORE, BEHIND, FILTER = "xyz", "uvw", "klm"
+WHOLE = BEFORE + BEHIND + FILTER
+
+
+def _convolution(n: int, groups: int) -> tuple[str, str, str, dict]:
+    """Words of image, filter and result, n spatial dimensions each, and what may be split.
+
+    Channels in groups are not: a part of them would have other groups.
+    """
+    inner = "c" if groups == 1 else "d"                     # the filter's second dimension is a group's channels
+    words = "bc" + BEFORE[:n], "o" + inner + FILTER[:n], "bo" + BEHIND[:n]
+    return *words, {"whole": WHOLE + ("" if groups == 1 else "cdo"), "prefer": ("b", "o", "c")}
+
+
+@spmd("conv2d", "conv3d")
+def conv(x: Any, filter: Any, *, strides: tuple, paddings: tuple, dilations: tuple, groups: int) -> Notation:
+    image, weights, result, how = _convolution(len(strides), groups)
+    return Notation((image, weights), (result,), reduce={"c": "sum"}, **how)
+
+
+@spmd("conv2d_transpose", "conv3d_transpose")
+def conv_transpose(x: Any, filter: Any, *, strides: tuple, paddings: tuple, output_padding: tuple, dilations: tuple,
+                   groups: int) -> Notation:
+    image, weights, result, how = _convolution(len(strides), groups)
+    return Notation((result, weights), (image,), reduce={"o": "sum"}, **how)
+
+
+@spmd("conv2d_filter_grad", "conv3d_filter_grad")
+def conv_filter_grad(x: Any, g: Any, like: Any, *, strides: tuple, paddings: tuple, dilations: tuple,
+                     groups: int) -> Notation:
+    """Every image adds to the filter's gradient: a batch that is split leaves a Partial, data parallelism's."""
+    image, weights, result, how = _convolution(len(strides), groups)
+    return Notation((image, result, weights), (weights,), reduce={"b": "sum"}, shape_only=(2,), **how)
+
+
+def _windows(operands: int, results: int, n: int, **how: Any) -> Notation:
+    """Operands with the sizes before, the others with those behind; all of one batch and the same channels."""
+    return Notation(("bc" + BEFORE[:n],) * operands, ("bc" + BEHIND[:n],) * results, whole=WHOLE, **how)
+
+
+@spmd("pool2d", "pool3d")
+def pool(x: Any, *, kernel_size: tuple, strides: tuple, paddings: tuple, ceil_mode: bool = False,
+         exclusive: bool = True, pooling_type: str = "avg", adaptive: bool = False) -> Notation:
+    return _windows(1, 1, len(kernel_size), linear=((0,),))
+
+
+@spmd("pool2d_grad", "pool3d_grad")
+def pool_grad(g: Any, like: Any, *, kernel_size: tuple, strides: tuple, paddings: tuple, ceil_mode: bool = False,
+              exclusive: bool = True, pooling_type: str = "avg", adaptive: bool = False) -> Notation:
+    n = len(kernel_size)
+    return Notation(("bc" + BEHIND[:n], "bc" + BEFORE[:n]), ("bc" + BEFORE[:n],), whole=WHOLE, shape_only=(1,))
+
+
+@spmd("max_pool2d_with_index", "max_pool3d_with_index")
+def max_pool(x: Any, *, kernel_size: tuple, strides: tuple, paddings: tuple, ceil_mode: bool = False,
+             adaptive: bool = False) -> Notation:
+    return _windows(1, 2, len(kernel_size))
+
+
+@spmd("fractional_max_pool2d", "fractional_max_pool3d")
+def fractional_max_pool(x: Any, *, output_size: tuple, kernel_size: tuple, random_u: float) -> Notation:
+    return _windows(1, 2, len(output_size))
+
+
+@spmd("unpool")
+def unpool(x: Any, indices: Any, *, output_size: tuple) -> Notation:
+    return _windows(2, 1, len(output_size))
+
+
+@spmd("unfold")
+def unfold(x: Any, *, kernel_sizes: tuple, strides: tuple, paddings: tuple, dilations: tuple) -> Notation:
+    """Channels and the elements of a window become one dimension, which is whole."""
+    return Notation(("bcxy",), ("bku",), whole="cxyku", linear=((0,),))
+
+
+@spmd("fold")
+def fold(x: Any, *, output_sizes: tuple, kernel_sizes: tuple, strides: tuple, paddings: tuple,
+         dilations: tuple) -> Notation:
+    return Notation(("bku",), ("bcxy",), whole="cxyku", linear=((0,),))
+
+
+@spmd("interp")
+def interp(x: Any, *, axis: int, size: Any, mode: str, align_corners: bool = False, align_mode: int = 1,
+           scale: float = 0.0, antialias: bool = False) -> Notation:
+    word = letters(len(x.shape))
+    return Notation((replace(word, axis, "x"),), (replace(word, axis, "u"),), whole="xu", linear=((0,),))
+
+
+@spmd("interp_grad")
+def interp_grad(g: Any, like: Any, *, axis: int, mode: str, align_corners: bool = False, align_mode: int = 1,
+                scale: float = 0.0, antialias: bool = False) -> Notation:
+    word = letters(len(like.shape))
+    before, behind = replace(word, axis, "x"), replace(word, axis, "u")
+    return Notation((behind, before), (before,), whole="xu", shape_only=(1,))
+
+
+@spmd("pad")
+def pad(x: Any, *, paddings: tuple, pad_value: float = 0.0) -> Notation:
+    """A dimension that grows is whole."""
+    before = behind = letters(len(x.shape))
+    for axis in range(len(x.shape)):
+        if any(paddings[2 * axis:2 * axis + 2]):
+            behind = replace(behind, axis, before[axis].upper())
+    whole = "".join(a + b for a, b in zip(before, behind, strict=True) if a != b)
+    return Notation((before,), (behind,), whole=whole, linear=() if pad_value else ((0,),))
