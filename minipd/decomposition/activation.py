@@ -5,7 +5,8 @@ from __future__ import annotations
 from minipd.decomposition.table import decompose_rule
 from minipd.framework.tensor import Tensor
 from minipd.ops.activation import sigmoid as sigmoid_of
-from minipd.ops.elementary import exp
+from minipd.ops.elementary import exp, log1p
+from minipd.ops.math import abs, minimum
 
 __all__: list[str] = []
 
@@ -14,6 +15,12 @@ __all__: list[str] = []
 def sigmoid(x: Tensor) -> Tensor:
     """1 / (1 + e^-x): far left of 0, e^-x is inf and the result 0."""
     return 1.0 / (exp(-x) + 1.0)
+
+
+@decompose_rule("logsigmoid")
+def logsigmoid(x: Tensor) -> Tensor:
+    """min(x, 0) - log(1 + e^-|x|)."""
+    return minimum(x, 0.0) - log1p(exp(-abs(x)))
 
 
 @decompose_rule("silu")

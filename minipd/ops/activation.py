@@ -7,17 +7,20 @@ where the composition that does not overflow has a kink (logsigmoid).
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from minipd.framework.meta import Meta
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
-from minipd.ops.elementary import exp
+from minipd.ops.creation import into
+from minipd.ops.elementary import exp, tanh
 from minipd.ops.families import Floating, Unary
 from minipd.ops.promotion import unary
 from minipd.ops.reduce import Sum
 from minipd.ops.shapes import elementwise, normalize_axis, require_floating, shapes_agree
+from minipd.ops.special import erf, scipy_ufunc
 
 __all__ = ["relu", "sigmoid", "silu", "softmax", "swiglu"]
 
@@ -133,6 +136,56 @@ class Swiglu:
         return g * y * (s + a * (1.0 - s)), g * a
 
 
+@op("gelu")
+class Gelu(Floating):
+    """out = x Phi(x), Phi the normal distribution function; approximate: Phi by a tanh.  (Hendrycks, Gimpel 2016.)
+
+    Phi(x) = erfc(-x / sqrt 2) / 2 keeps its digits far left of 0, where 1 + erf is a difference of two ones.
+    """
+
+    def infer_meta(what, x, *, approximate=False):
+        return Floating.infer_meta(what, x)
+
+    def kernel(xp, x, *, approximate=False):
+        out = xp.empty_like(x)
+        _gelu_into(xp, out, x, approximate)
+        return out
+
+    def kernel_out(xp, out, x, *, approximate=False):
+        _gelu_into(xp, out, x, approximate)
+
+    def vjp_x(g, x, approximate):
+        if not approximate:             # Phi + x phi, with the density phi = e^(-x^2 / 2) / sqrt(2 pi)
+            phi = exp(x * x * -0.5) * (1.0 / math.sqrt(2.0 * math.pi))
+            return g * ((erf(x * math.sqrt(0.5)) + 1.0) * 0.5 + x * phi)
+        t = tanh(x * (x * x * (GELU_SCALE * GELU_CUBIC) + GELU_SCALE))
+        slope = x * x * (3.0 * GELU_SCALE * GELU_CUBIC) + GELU_SCALE
+        return g * ((t + 1.0) * 0.5 + x * (1.0 - t * t) * slope * 0.5)
+
+
+#: the approximation: Phi(x) = (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
+GELU_SCALE, GELU_CUBIC = math.sqrt(2.0 / math.pi), 0.044715
+
+
+erfc_into = scipy_ufunc("erfc").kernel_out
+
+
+def _gelu_into(xp: Any, out: Any, x: Any, approximate: bool) -> None:
+    number = x.dtype.type
+    if approximate:
+        xp.multiply(x, x, out=out)
+        out *= number(GELU_SCALE * GELU_CUBIC)
+        out += number(GELU_SCALE)
+        out *= x
+        xp.tanh(out, out=out)
+        out += number(1)
+    else:
+        xp.multiply(x, number(-math.sqrt(0.5)), out=out)
+        erfc_into(xp, out, out)
+    out *= number(0.5)
+    out *= x
+
+
 @op("softmax")
 class Softmax:
     """e^x / sum e^x over `axis`; the maximum is taken off first.  A row that is all -inf gives NaN, as numpy's does."""
@@ -194,15 +247,16 @@ relu, sigmoid, silu = unary(Relu), unary(Sigmoid, floating=True), unary(Silu, fl
 log_sigmoid = unary(LogSigmoid)
 
 
-def softmax(x: Tensor, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:
-    """e^x / sum e^x over `axis`.
+def softmax(x: Tensor, axis: int = -1, dtype: Any = None, name: str | None = None, *,
+            out: Tensor | None = None) -> Tensor:
+    """e^x / sum e^x over `axis`.  dtype: x is cast to it first.  out: a tensor that becomes the result.
 
     >>> from minipd.ops.creation import to_tensor
     >>> softmax(to_tensor([0.0, 0.0])).tolist()
     [0.5, 0.5]
     """
     x = x if dtype is None else cast(x, dtype)
-    return Softmax(x, axis=normalize_axis("softmax", axis, x.ndim))
+    return into(out, Softmax(x, axis=normalize_axis("softmax", axis, x.ndim)))
 
 
 def swiglu(x: Tensor, y: Tensor | None = None, name: str | None = None) -> Tensor:

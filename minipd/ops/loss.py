@@ -11,8 +11,10 @@ from minipd.framework.tensor import Tensor
 from minipd.ops.activation import sigmoid
 from minipd.ops.broadcast import reduce_to
 from minipd.ops.cast import cast
+from minipd.ops.elementary import log
 from minipd.ops.embedding import TakeAlongAxis, local_rows
 from minipd.ops.families import FloatingBinary
+from minipd.ops.math import maximum, where
 from minipd.ops.reduce import Sum
 from minipd.ops.shapes import normalize_axis, require_floating, shapes_agree
 
@@ -150,6 +152,34 @@ def _binary_loss_from_product(xp: Any, out: Any, x: Any) -> None:
     """`out` comes with x y."""
     xp.subtract(xp.maximum(x, x.dtype.type(0)), out, out=out)
     out += xp.log1p(xp.exp(-xp.absolute(x)))
+
+
+@op("bce_loss")
+class BceLoss(FloatingBinary):
+    """out = -y log x - (1 - y) log(1 - x), where a logarithm is at least -100: the cross entropy of probabilities x.
+
+    A row, because at x = 0 and 1 the composition's gradient is 0 times infinity; here the divisor is at least 1e-12.
+    """
+
+    def kernel(xp, x, y):
+        yes, no = _bounded_log(xp, x), _bounded_log(xp, 1 - x)
+        return -(y * yes + (1 - y) * no)
+
+    def kernel_out(xp, out, x, y):
+        yes, no = _bounded_log(xp, x), _bounded_log(xp, 1 - x)
+        xp.negative(y * yes + (1 - y) * no, out=out)
+
+    def vjp_x(g, x, y):
+        return reduce_to(g * (x - y) / maximum(x * (1.0 - x), 1e-12), x)
+
+    def vjp_y(g, x, y: Meta):
+        yes, no = (where(p > 0.0, maximum(log(where(p > 0.0, p, 1.0)), -100.0), -100.0) for p in (x, 1.0 - x))
+        return reduce_to(g * (no - yes), y)
+
+
+def _bounded_log(xp: Any, x: Any) -> Any:
+    with xp.errstate(divide="ignore"):
+        return xp.maximum(xp.log(x), x.dtype.type(-100))
 
 
 def cross_entropy_with_softmax(logits: Tensor, label: Tensor, ignore_index: int = -100,

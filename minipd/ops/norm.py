@@ -1,8 +1,8 @@
 """Normalisation as one operator.
 
 `rms_norm` is what the rules of `minipd.passes` make of the composed form.  `standardize` serves all that take off a
-mean: layer, group, instance and batch normalisation differ only in the dimensions they standardise over, and in what they do
-with the statistics (`minipd.nn.functional.norm`).
+mean: layer, group, instance and batch normalisation differ only in the dimensions they standardise over, and in what
+they do with the statistics (`minipd.nn.functional.norm`).
 """
 
 from __future__ import annotations

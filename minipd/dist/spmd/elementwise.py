@@ -20,7 +20,7 @@ __all__: list[str] = []
 
 @spmd("pow", "maximum", "minimum",
       "equal", "not_equal", "less_than", "less_equal", "greater_than", "greater_equal", "logical_and", "logical_or",
-      "swiglu", "sigmoid_cross_entropy_with_logits")
+      "swiglu", "bce_loss", "sigmoid_cross_entropy_with_logits")
 def binary(x: Any, y: Any) -> Notation:
     return pointwise(x, y)
 
@@ -81,6 +81,11 @@ def add_n(*inputs: Any) -> Notation:
     """A sum of gradients, some of them Partial: the replicated ones are kept on one rank, so that the whole sum is
     Partial and one all-reduce serves all."""
     return pointwise(*inputs, linear=(tuple(range(len(inputs))),), fill=True)
+
+
+@spmd("gelu")
+def gelu(x: Any, *, approximate: bool = False) -> Notation:
+    return pointwise(x)
 
 
 @spmd("dropout")

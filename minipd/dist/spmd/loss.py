@@ -1,4 +1,4 @@
-"""Rules of softmax and cross entropy.
+"""Rules of softmax, cross entropy and the losses of sequences.
 
 Over a split class dimension they decompose: the maximum and the sum of exponentials become one all-reduce each, of a
 size without the classes, and the logits are never gathered.  (Of no classes there is no maximum; nothing is gathered
@@ -36,6 +36,32 @@ def cross_entropy_with_softmax_grad(label: Any, softmax: Any, loss_grad: Any, *,
     """softmax minus one-hot label: over split classes every rank has its own columns, which `window` tells it."""
     softmax_word, label_word = _class_words(softmax, axis)
     return Notation((label_word, softmax_word, label_word), (softmax_word,), local=window_of(softmax.shape, axis))
+
+
+@spmd("warpctc")
+def warpctc(logits: Any, label: Any, logits_length: Any, labels_length: Any, *, blank: int = 0,
+            norm_by_times: bool = False) -> Notation:
+    """Sequences go where they like; each is whole.  logits [t, b, c], label [b, l]."""
+    return Notation(("tbc", "bl", "b", "b"), ("b",), whole="tcl")
+
+
+@spmd("warpctc_grad")
+def warpctc_grad(logits: Any, label: Any, logits_length: Any, labels_length: Any, loss_grad: Any, *, blank: int = 0,
+                 norm_by_times: bool = False) -> Notation:
+    return Notation(("tbc", "bl", "b", "b", "b"), ("tbc",), whole="tcl")
+
+
+@spmd("warprnnt")
+def warprnnt(input: Any, label: Any, input_lengths: Any, label_lengths: Any, *, blank: int = 0,
+             fastemit_lambda: float = 0.0) -> Notation:
+    """Sequences go where they like; each is whole.  input [b, t, u, c], label [b, l]."""
+    return Notation(("btuc", "bl", "b", "b"), ("b",), whole="tucl")
+
+
+@spmd("warprnnt_grad")
+def warprnnt_grad(input: Any, label: Any, input_lengths: Any, label_lengths: Any, loss_grad: Any, *, blank: int = 0,
+                  fastemit_lambda: float = 0.0) -> Notation:
+    return Notation(("btuc", "bl", "b", "b", "b"), ("btuc",), whole="tucl")
 
 
 def _over_classes(letter: str, size: Any) -> dict[str, Any]:

@@ -23,8 +23,8 @@ def rms_norm(x: Any, scale: Any, *, epsilon: float = 1e-5) -> Notation:
 
 @spmd("standardize")
 def standardize(x: Any, *, axis: tuple[int, ...], epsilon: float = 1e-5) -> Notation:
-    """(out, mean, variance).  Over a split dimension the two means become sums and small all-reduces: the statistics are
-    those of the whole tensor, as in a synchronised batch normalisation.  (Of nothing there is no mean.)
+    """(out, mean, variance).  Over a split dimension the two means become sums and small all-reduces: the statistics
+    are those of the whole tensor, as in a synchronised batch normalisation.  (Of nothing there is no mean.)
     """
     word = letters(len(x.shape))
     small = "".join("1" if i in axis else letter for i, letter in enumerate(word))
