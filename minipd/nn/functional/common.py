@@ -1,24 +1,23 @@
-"""Linear maps, look-ups, dropout, normalisation, and the activations that are operators of their own."""
+"""Linear and bilinear maps, and look-ups."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from minipd.framework import dtype as dtypes
+from minipd.framework.context import using
+from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
-from minipd.ops import activation, random
+from minipd.nn.functional.distance import vector_norm
 from minipd.ops import embedding as lookup
-from minipd.ops.activation import relu, sigmoid, softmax, swiglu
 from minipd.ops.cast import cast
-from minipd.ops.elementary import exp, log, rsqrt, tanh
+from minipd.ops.creation import ones
 from minipd.ops.linalg import matmul
-from minipd.ops.math import square
-from minipd.ops.reduce import max, mean, sum
-from minipd.ops.shapes import normalize_axis, shapes_agree
+from minipd.ops.logic import logical_and
+from minipd.ops.math import where
+from minipd.ops.reduce import sum
+from minipd.ops.shapes import agree, shapes_agree
 
-__all__ = ["dropout", "embedding", "linear", "log_softmax", "relu", "rms_norm", "sigmoid", "silu", "softmax",
-           "swiglu", "tanh"]
+__all__ = ["bilinear", "embedding", "label_smooth", "linear"]
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, name: str | None = None) -> Tensor:
@@ -27,27 +26,23 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, name: str | No
     return out if bias is None else out + bias
 
 
-def silu(x: Tensor, inplace: bool = False, name: str | None = None) -> Tensor:
-    """x * sigmoid(x).  `inplace` is accepted; the result is always a new tensor."""
-    return activation.silu(x)
+def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None, name: str | None = None) -> Tensor:
+    """out[n, k] = x1[n] weight[k] x2[n] + bias[k].   x1 [N, D1], x2 [N, D2], weight [K, D1, D2], bias [1, K] -> [N, K]
 
+    One matrix product: x1 with all of weight, [N, K D2]; then a dot product with x2 for each k.
 
-def dropout(x: Tensor, p: float = 0.5, axis: Any = None, training: bool = True, inplace: bool = False,
-            mode: str = "upscale_in_train", name: str | None = None) -> Tensor:
-    """Each element zeroed with probability p while training; what stays is divided by 1 - p.
-
-    The mask is named by layer and step, and indexed by the *global* position of an element: the shards' masks are the
-    parts of the single rank's.  mode "downscale_in_infer" multiplies by 1 - p outside of training instead.
+    >>> from minipd.ops.creation import ones
+    >>> bilinear(ones([1, 2]), ones([1, 3]), ones([4, 2, 3])).tolist()
+    [[6.0, 6.0, 6.0, 6.0]]
     """
-    return random.dropout(x, p, axis, training, mode)
-
-
-def check_embedding(max_norm: float | None, scale_grad_by_freq: bool) -> None:
-    """ValueError for options of Paddle's embedding that are not supported."""
-    if max_norm is not None:
-        raise ValueError("embedding: max_norm is not supported; scale the weight's rows under no_grad() instead")
-    if scale_grad_by_freq:
-        raise ValueError("embedding: scale_grad_by_freq is not supported; scale the gradient in a hook instead")
+    a, b, w = (tuple(t.payload.shape) for t in (x1, x2, weight))
+    if not (len(a) == len(b) == 2 and len(w) == 3 and agree(a[0], b[0], "bilinear: the rows of x1 and x2")
+            and shapes_agree((a[1], b[1]), w[1:], "bilinear: features of the inputs and of the weight")):
+        raise ValueError("bilinear: expected x1 [N, D1], x2 [N, D2] and weight [K, D1, D2], got "
+                         f"{', '.join(describe(t.payload) for t in (x1, x2, weight))}")
+    products = matmul(x1, weight.transpose([1, 0, 2]).reshape([w[1], w[0] * w[2]])).reshape([a[0], w[0], w[2]])
+    out = sum(products * x2.unsqueeze(1), -1)
+    return out if bias is None else out + bias
 
 
 def embedding(x: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
@@ -55,44 +50,50 @@ def embedding(x: Tensor, weight: Tensor, padding_idx: int | None = None, max_nor
               name: str | None = None) -> Tensor:
     """Rows of `weight` by number.   x int [...], weight [rows, width] -> [..., width]
 
-    padding_idx: this number gives zeros and no gradient.  sparse: without effect, gradients are dense.
-    Raises: ValueError for a number outside 0 .. rows-1, and for max_norm or scale_grad_by_freq.
+    padding_idx: this number gives zeros and no gradient.
+    max_norm: rows that are looked up and whose norm_type-norm is larger are first scaled to it, in `weight` itself.
+    scale_grad_by_freq: a row's gradient is divided by how often it is looked up here.
+    sparse: without effect, gradients are dense.
+    Raises: ValueError for a number outside 0 .. rows-1, and for a padding_idx that is no row.
     """
-    check_embedding(max_norm, scale_grad_by_freq)
-    return lookup.embedding(x, weight, padding_idx)
+    rows = weight.payload.shape[0]
+    if padding_idx is not None and not -rows <= padding_idx < rows:
+        raise ValueError(f"embedding: expected a padding_idx in {-rows} .. {rows - 1}, got {padding_idx}")
+    if max_norm is not None:
+        _limit_rows(x, weight, max_norm, norm_type)
+    out = lookup.embedding(x, weight, padding_idx)
+    if scale_grad_by_freq and not out.stop_gradient:
+        factor = 1.0 / lookup.embedding(x, _how_often(x, weight))
+        out.register_hook(lambda g: g * cast(factor, g.dtype))
+    return out
 
 
-def log_softmax(x: Tensor, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:
-    """log(softmax(x)) over `axis`, without the rounding of either.
+def _how_often(x: Tensor, weight: Tensor) -> Tensor:
+    """How often x looks each row up, [rows, 1] in weight's dtype."""
+    rows = weight.payload.shape[0]
+    with using(grad=False):
+        each = ones([*x.payload.shape, 1], weight.dtype)
+        return lookup.EmbeddingGrad(x, each, ones([rows, 1], weight.dtype))
+
+
+def _limit_rows(x: Tensor, weight: Tensor, max_norm: float, norm_type: float) -> None:
+    with using(grad=False):
+        norm = vector_norm(weight, norm_type, 1, keepdim=True)
+        large = logical_and(_how_often(x, weight) > 0.0, norm > max_norm)
+        weight.set_value(weight * where(large, max_norm / (norm + 1e-7), 1.0))
+
+
+def label_smooth(label: Tensor, prior_dist: Tensor | None = None, epsilon: float = 0.1,
+                 name: str | None = None) -> Tensor:
+    """(1 - epsilon) label + epsilon prior.   label [..., C], distributions; prior_dist [1, C], even unless given.
+
+    Raises: ValueError for an epsilon outside [0, 1].
 
     >>> from minipd.ops.creation import to_tensor
-    >>> log_softmax(to_tensor([0.0, 1e4])).tolist()
-    [-10000.0, 0.0]
+    >>> label_smooth(to_tensor([[1.0, 0.0]]), epsilon=0.5).tolist()
+    [[0.75, 0.25]]
     """
-    x = x if dtype is None else cast(x, dtype)
-    axis = normalize_axis("log_softmax", axis, x.ndim)
-    x = x - max(x.detach(), axis, keepdim=True)         # a shift changes nothing, so it needs no gradient
-    return x - log(sum(exp(x), axis, keepdim=True))
-
-
-def rms_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, eps: float = 1e-5,
-             name: str | None = None) -> Tensor:
-    """x / sqrt(mean(x^2) + eps) * weight over the last dimensions, whose sizes `normalized_shape` gives.
-
-    Low-precision inputs are normalised in float32 and rounded once before the weight.  (Paddle's function, which runs
-    on GPUs only, returns the inverse deviations too.)
-    Raises: ValueError if the input's last dimensions have other sizes.
-
-    >>> from minipd.ops.creation import to_tensor
-    >>> rms_norm(to_tensor([[3.0, -3.0]]), [2], eps=0.0).tolist()
-    [[1.0, -1.0]]
-    """
-    sizes = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-    n = len(sizes)
-    if n == 0 or not shapes_agree(tuple(input.payload.shape[-n:]), sizes, "rms_norm"):
-        raise ValueError(f"rms_norm: expected an input whose last dimensions are {list(sizes)}, got shape "
-                         f"{list(input.shape)}")
-    x = cast(input, "float32") if input.payload.dtype in dtypes.LOW_PRECISION else input
-    x = x * rsqrt(mean(square(x), tuple(range(-n, 0)), keepdim=True) + eps)
-    x = cast(x, input.dtype)
-    return x if weight is None else x * weight
+    if not 0.0 <= epsilon <= 1.0:
+        raise ValueError(f"label_smooth: expected an epsilon in [0, 1], got {epsilon}")
+    prior: Any = 1.0 / label.shape[-1] if prior_dist is None else prior_dist
+    return label * (1.0 - epsilon) + prior * epsilon
