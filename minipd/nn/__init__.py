@@ -38,9 +38,9 @@ from minipd.nn.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
 from minipd.nn.common import Bilinear, Embedding, Flatten, Identity, Linear
 from minipd.nn.container import LayerDict, LayerList, ParameterDict, ParameterList, Sequential
 from minipd.nn.conv import *  # noqa: F403
+from minipd.nn.decode import BeamSearchDecoder, dynamic_decode
 from minipd.nn.distance import CosineSimilarity, PairwiseDistance
 from minipd.nn.dropout import AlphaDropout, Dropout, Dropout2D, Dropout3D, FeatureAlphaDropout
-from minipd.nn.decode import BeamSearchDecoder, dynamic_decode
 from minipd.nn.layer import Layer
 from minipd.nn.loss import (
     AdaptiveLogSoftmaxWithLoss,
@@ -90,21 +90,30 @@ from minipd.nn.rnn import (
     SimpleRNN,
     SimpleRNNCell,
 )
+from minipd.nn.transformer import (
+    MultiHeadAttention,
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 from minipd.nn.vision import *  # noqa: F403
 
 __all__ = ["AdaptiveLogSoftmaxWithLoss", "AlphaDropout", "BCELoss", "BCEWithLogitsLoss", "BatchNorm", "BatchNorm1D",
-           "BatchNorm2D", "BatchNorm3D", "BiRNN", "Bilinear", "CELU", "CTCLoss", "ClipGradByGlobalNorm",
+           "BatchNorm2D", "BatchNorm3D", "BeamSearchDecoder", "BiRNN", "Bilinear", "CELU", "CTCLoss", "ClipGradByGlobalNorm",
            "ClipGradByNorm", "ClipGradByValue", "CosineEmbeddingLoss", "CosineSimilarity", "CrossEntropyLoss",
            "Dropout", "Dropout2D", "Dropout3D", "ELU", "Embedding", "FeatureAlphaDropout", "Flatten", "GELU", "GLU",
            "GRU", "GRUCell", "GaussianNLLLoss", "GroupNorm", "HSigmoidLoss", "Hardshrink", "Hardsigmoid", "Hardswish",
            "Hardtanh", "HingeEmbeddingLoss", "Identity", "InstanceNorm1D", "InstanceNorm2D", "InstanceNorm3D",
            "KLDivLoss", "L1Loss", "LSTM", "LSTMCell", "Layer", "LayerDict", "LayerList", "LayerNorm", "LeakyReLU",
            "Linear", "LocalResponseNorm", "LogSigmoid", "LogSoftmax", "MSELoss", "MarginRankingLoss", "Maxout",
-           "Mish", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PReLU",
+           "Mish", "MultiHeadAttention", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PReLU",
            "PairwiseDistance", "ParameterDict", "ParameterList", "PoissonNLLLoss", "RMSNorm", "RNN", "RNNCellBase",
            "RNNTLoss", "RReLU", "ReLU", "ReLU6", "SELU", "Sequential", "SiLU", "Sigmoid", "Silu", "SimpleRNN",
            "SimpleRNNCell", "SmoothL1Loss", "SoftMarginLoss", "Softmax", "Softmax2D", "Softplus", "Softshrink",
            "Softsign", "SpectralNorm", "Swish", "SyncBatchNorm", "Tanh", "Tanhshrink", "ThresholdedReLU",
-           "TripletMarginLoss", "TripletMarginWithDistanceLoss", "conv", "dynamic_decode", "functional", "initializer", "padding",
-           "pooling", "utils", "vision",
+           "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
+           "TripletMarginLoss", "TripletMarginWithDistanceLoss", "conv", "dynamic_decode", "functional", "initializer",
+           "padding", "pooling", "utils", "vision",
            *conv.__all__, *padding.__all__, *pooling.__all__, *vision.__all__]

@@ -86,8 +86,6 @@ def test_padding_gives_zeros_and_no_gradient():
 def test_embedding_refuses():
     with pytest.raises(ValueError, match="expected a padding_idx in -5 .. 4, got 5"):
         nn.Embedding(5, 2, padding_idx=5)
-    with pytest.raises(ValueError, match="max_norm is not supported"):
-        nn.Embedding(5, 2, max_norm=1.0)
     with pytest.raises(ValueError, match=r"expected numbers in 0 .. 4, the rows of f32\[5, 2\], got 5"):
         nn.Embedding(5, 2)(paddle.to_tensor([5]))
 
