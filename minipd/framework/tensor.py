@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,11 @@ from minipd.framework import dtype as dtypes
 from minipd.framework.meta import describe
 from minipd.framework.printing import PREFIX, text_of
 from minipd.framework.rank import current
+
+if TYPE_CHECKING:
+    from minipd.framework.tensor_methods import TensorMethods      # a stub: what floors attach to Tensor
+else:
+    TensorMethods = object
 
 __all__ = ["Parameter", "Tensor"]
 
@@ -62,7 +67,7 @@ class Storage:
         self.torn = False
 
 
-class Tensor:
+class Tensor(TensorMethods):
     """A multi-dimensional array with a gradient history.  Build one with `to_tensor`.
 
     Paddle's `paddle.Tensor`: `stop_gradient` is True unless the tensor takes part in differentiation; `grad` is filled

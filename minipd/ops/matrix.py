@@ -18,6 +18,7 @@ from rich.table import Table
 
 from minipd.framework.errors import InputError
 from minipd.framework.row import ROWS, Row
+from minipd.ops import stubs
 from minipd.ops.holes import HOLES
 
 __all__: list[str] = []
@@ -159,11 +160,22 @@ def one_row(row: Row) -> str:
     return "\n".join(lines)
 
 
+def _write_stubs() -> int:
+    changed = stubs.write()
+    print("\n".join(f"wrote {path}" for path in changed) or "the stubs are as they should be")
+    return 0
+
+
 def main(argv: list[str] | None = None) -> int:
     """Print the matrix, or with names of operators what is known about each."""
     parser = argparse.ArgumentParser(prog="minipd ops", description="the operators, and what is known about each")
     parser.add_argument("names", nargs="*", metavar="NAME", help="an operator to tell more about")
-    names = parser.parse_args(argv).names
+    parser.add_argument("--stubs", action="store_true",
+                        help="write the .pyi files that tell editors and type checkers of names that tables make")
+    given = parser.parse_args(argv)
+    if given.stubs:
+        return _write_stubs()
+    names = given.names
     for name in names:
         if name not in ROWS:
             raise InputError("the name of an operator", repr(name), "`minipd ops` lists them")
