@@ -101,14 +101,15 @@ def _edges(values: np.ndarray) -> np.ndarray:
 def _element(x: Any) -> str:
     """One element, as wide as it is."""
     if isinstance(x, np.complexfloating):
-        return f"({_digits(x.real)}{_digits(x.imag, '+')}j)"
+        plus = "+" if x.imag >= 0 else ""               # (so -0. has two signs)
+        return f"({_digits(x.real)}{plus}{_digits(x.imag)}j)"
     if isinstance(x, np.floating):
         return f"{x:.0f}." if not options.sci_mode and np.ceil(x) == x else _digits(x)
     return str(x)
 
 
-def _digits(x: Any, sign: str = "") -> str:
-    return f"{x:{sign}.{options.precision}{'e' if options.sci_mode else 'f'}}"
+def _digits(x: Any) -> str:
+    return f"{x:.{options.precision}{'e' if options.sci_mode else 'f'}}"
 
 
 class _Column:
