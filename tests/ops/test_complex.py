@@ -161,7 +161,7 @@ def test_casts():
 @pytest.mark.parametrize(("call", "error", "text"), [
     (lambda: paddle.real(paddle.ones([2])), TypeError, r"real: expected a complex tensor, got f32\[2\]"),
     (lambda: paddle.as_real(paddle.ones([2])), TypeError, r"as_real: expected a complex tensor, got f32\[2\]"),
-    (lambda: paddle.as_complex(paddle.ones([2, 3])), ValueError, r"as_complex: expected .* \[..., 2\], .*got f32\[2, 3\]"),
+    (lambda: paddle.as_complex(paddle.ones([2, 3])), ValueError, r"as_complex: expected .* got f32\[2, 3\]"),
     (lambda: paddle.complex(paddle.ones([2], "int32"), paddle.ones([2], "int32")), TypeError,
      r"complex: expected parts of float32 or float64, got i32\[2\] and i32\[2\]"),
     (lambda: paddle.sgn(paddle.ones([2], "int32")), TypeError, "sgn: expected a floating or complex tensor, got i32"),

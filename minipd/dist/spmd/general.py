@@ -19,15 +19,26 @@ __all__: list[str] = []
 
 POINTWISE = """
 angle complex conj imag real
+expm1 log10 log1p log2 reciprocal
+acos acosh asin asinh atan atanh cosh sinh tan
+ceil clip floor round sign trunc
+atan2 copysign floor_divide fmax fmin gcd hypot lcm logaddexp nextafter remainder
+digamma erf erfinv gammainc gammaincc i0 i0e i1 i1e lgamma polygamma
+bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
+isinf isnan logical_xor signbit
 """
 
 WHOLE = """
-as_complex as_real
+as_complex as_real fft_c2c fft_c2r fft_r2c frame overlap_add
 gather gather_nd index_add index_put scatter_nd_add scatter_nd_reduce
 cholesky determinant eig eigh inverse lu matrix_exp p_norm pinv pivots_to_permutation qr slogdet solve svd
 triangular_solve
 binomial multinomial poisson randint randperm standard_gamma
 argsort kthvalue mode searchsorted topk
+all any logsumexp prod
+cummax cummin cumprod cumsum logcumsumexp
+frexp isin
+as_strided diagonal fill_diagonal_tensor flip roll view_dtype
 """
 
 

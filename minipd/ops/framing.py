@@ -1,0 +1,54 @@
+"""Overlapping frames of a signal, and their sum: each the transpose of the other."""
+
+from __future__ import annotations
+
+from minipd.framework.dim import is_symbolic
+from minipd.framework.meta import Meta, describe
+from minipd.framework.row import Trait, op
+from minipd.ops.fft import resized
+
+__all__: list[str] = []
+
+
+@op("frame", Trait.EXACT, Trait.ALLOCATES)
+class Frame:
+    """[..., time] -> [..., frame_length, frames]: out[..., i, j] = x[..., j hop_length + i]; an incomplete frame at the
+    end is left out."""
+
+    def infer_meta(x, *, frame_length, hop_length):
+        n = x.shape[-1]
+        if is_symbolic(n):
+            raise TypeError(f"frame: the last size of {describe(x)} must be known while tracing: it says how many "
+                            "frames there are")
+        if frame_length > n:
+            raise ValueError(f"frame: expected at least {frame_length} elements, one frame, got {describe(x)}")
+        return Meta((*x.shape[:-1], frame_length, (n - frame_length) // hop_length + 1), x.dtype)
+
+    def kernel(xp, x, *, frame_length, hop_length):
+        frames = xp.lib.stride_tricks.sliding_window_view(x, frame_length, axis=-1)[..., ::hop_length, :]
+        return xp.ascontiguousarray(frames.swapaxes(-1, -2))
+
+    def vjp_x(g, x: Meta, hop_length):
+        return resized(OverlapAdd(g, hop_length=hop_length), len(x.shape) - 1, x.shape[-1])
+
+
+@op("overlap_add", Trait.ALLOCATES)
+class OverlapAdd:
+    """[..., frame_length, frames] -> [..., time]: frame j added in at j hop_length."""
+
+    def infer_meta(x, *, hop_length):
+        return Meta((*x.shape[:-2], (x.shape[-1] - 1) * hop_length + x.shape[-2]), x.dtype)
+
+    def kernel(xp, x, *, hop_length):       # a frame is some blocks of hop_length, of which block i of frame j
+        *lead, length, frames = x.shape     # meets the blocks at i + j
+        blocks = -(-length // hop_length)
+        padded = xp.zeros((*lead, frames, blocks * hop_length), x.dtype)
+        padded[..., :length] = x.swapaxes(-1, -2)
+        padded = padded.reshape(*lead, frames, blocks, hop_length)
+        out = xp.zeros((*lead, frames + blocks - 1, hop_length), x.dtype)
+        for i in range(blocks):
+            out[..., i:i + frames, :] += padded[..., i, :]
+        return out.reshape(*lead, -1)[..., :(frames - 1) * hop_length + length]
+
+    def vjp_x(g, x: Meta, hop_length):
+        return Frame(g, frame_length=x.shape[-2], hop_length=hop_length)
