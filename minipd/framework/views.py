@@ -91,18 +91,44 @@ def write(x: Tensor, function: Any, *others: Any, **attrs: Any) -> Tensor:
     Raises: RuntimeError on a leaf that wants a gradient, and where the write cannot be seen by everyone it must reach;
     ValueError if the result has another shape or dtype than x.
     """
+    what, out = _in_place(x, x if x.node is None else _old_value(x, function), function, others, attrs)
+    if not _alike(x, out):
+        raise ValueError(f"{what}: expected a result like the tensor written, {describe(x.payload)}, got "
+                         f"{describe(out.payload)}; use the operation that returns a new tensor")
+    rebind(x, out, what)
+    return x
+
+
+def write_anew(x: Tensor, function: Any, *others: Any, **attrs: Any) -> Tensor:
+    """The same where the result may have another shape or dtype: then the handle x leaves its memory and holds the
+    result, as in Paddle.  Others that share the old memory keep it.
+
+    Raises: RuntimeError as `write`, and where the shape or dtype changes of a traced tensor with views.
+    """
+    what, out = _in_place(x, _old_value(x, function), function, others, attrs)     # a view, say, is of another handle
+    if _alike(x, out):
+        rebind(x, out, what)
+        return x
+    if x.view_of is not None or live_views(x):
+        raise RuntimeError(f"{what} on {x.name}, which is a view or has views: while tracing they are taken anew after "
+                           "each write, and could not be; use the operation that returns a new tensor")
+    x.storage, x.seen, x.view_of = out.storage, out.seen, out.view_of
+    _take(x, out)
+    return x
+
+
+def _in_place(x: Tensor, old: Tensor, function: Any, others: tuple, attrs: dict) -> tuple[str, Tensor]:
+    """What to call the write, and its result, reckoned from the handle `old` before anything is written."""
     name = function.name if isinstance(function, Row) else function.__name__
     what = f"in-place {name}_"
     check_writable(x, what)
     if x.storage is not None and x.storage.version != x.seen and current().grad_enabled:
         check_fresh(x, name)
-    old = x if x.node is None else _old_value(x, function)
-    out = function(old, *(old if other is x else other for other in others), **attrs)
-    if out.payload.shape != x.payload.shape or out.payload.dtype != x.payload.dtype:
-        raise ValueError(f"{what}: expected a result like the tensor written, {describe(x.payload)}, got "
-                         f"{describe(out.payload)}; use the operation that returns a new tensor")
-    rebind(x, out, what)
-    return x
+    return what, function(old, *(old if other is x else other for other in others), **attrs)
+
+
+def _alike(x: Tensor, out: Tensor) -> bool:
+    return out.payload.shape == x.payload.shape and out.payload.dtype == x.payload.dtype
 
 
 def check_writable(x: Tensor, what: str) -> None:

@@ -3,6 +3,8 @@
 #: The modules whose public names are names of minipd, and whose functions of a tensor are methods of Tensor, in the
 #: order in which they are imported.
 FAMILIES = """
-    creation cast complex polar math elementary logic reduce linalg matrices broadcast reshape slicing joining triangle
-    activation embedding gather scatter along_axis sorting search loss random distributions refilling inplace
+    creation cast complex polar math elementary logic bitwise division rounding pointwise two_operands float_parts
+    special reduce aggregate scan closeness linalg matrices broadcast reshape slicing joining triangle activation
+    embedding gather scatter along_axis sorting search reorder strided diagonal
+    repeating stacking masking loss random distributions refilling inplace
 """.split()

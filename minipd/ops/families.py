@@ -17,7 +17,8 @@ from __future__ import annotations
 from minipd.framework import dtype as dtypes
 from minipd.framework.meta import Meta
 from minipd.framework.row import Trait
-from minipd.ops.shapes import elementwise, require_floating, require_inexact
+from minipd.ops.creation import full_like
+from minipd.ops.shapes import elementwise, require_bits, require_floating, require_inexact, require_numbers
 
 __all__: list[str] = []
 
@@ -29,6 +30,14 @@ class Unary:
     traits = (Trait.ELEMENTWISE,)
 
     def infer_meta(what, x):
+        return Meta(x.shape, x.dtype)
+
+
+class Number(Unary):
+    """Element by element on numbers, of which bools are none."""
+
+    def infer_meta(what, x):
+        require_numbers(what, x)
         return Meta(x.shape, x.dtype)
 
 
@@ -48,6 +57,13 @@ class Analytic(Unary):
         return Meta(x.shape, x.dtype)
 
 
+class Step(Number):
+    """Element by element on real numbers, and constant between jumps: the gradient is 0."""
+
+    def vjp_x(g):
+        return full_like(g, 0.0)
+
+
 class Predicate:
     """A question about each element: the answers are bools."""
 
@@ -64,6 +80,24 @@ class Binary:
     traits = (Trait.ELEMENTWISE,)
 
     def infer_meta(what, x, y):
+        return elementwise(what, x, y)
+
+
+class NumberBinary(Binary):
+    """Element by element on two operands of one dtype, other than bool, broadcast."""
+
+    def infer_meta(what, x, y):
+        require_numbers(what, x, y)
+        return elementwise(what, x, y)
+
+
+class Bits(Binary):
+    """Element by element on two operands of one dtype, int or bool, broadcast."""
+
+    traits = (Trait.ELEMENTWISE, Trait.EXACT, Trait.DISCRETE)
+
+    def infer_meta(what, x, y):
+        require_bits(what, x, y)
         return elementwise(what, x, y)
 
 

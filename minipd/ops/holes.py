@@ -27,6 +27,7 @@ HOLES: list[Hole] = [
         "standard_gamma",)),
     Hole("vjp", "the result is a truth value, an index or a count: the gradient is zero wherever it exists", (
         Trait.DISCRETE,)),
+    Hole("vjp", "constant between jumps, and in Paddle without a gradient", ("floor_divide", "nextafter")),
     Hole("vjp", "stopping the gradient is what it is for", ("share_data_",)),
     Hole("vjp", "a step of an optimizer ends what is differentiated", (
         "adadelta", "adagrad", "adamax", "adamw", "amsgrad", "asgd", "lamb", "momentum", "nadam", "radam", "rmsprop",

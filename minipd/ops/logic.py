@@ -2,123 +2,109 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from minipd.framework import dtype as dtypes
-from minipd.framework.meta import Meta
 from minipd.framework.row import Trait, op, ufunc
+from minipd.ops.families import Comparison, Predicate
 from minipd.ops.promotion import binary, unary
-from minipd.ops.shapes import elementwise
 
-__all__ = ["equal", "greater_equal", "greater_than", "isfinite", "less_equal", "less_than", "logical_and",
-           "logical_not", "logical_or", "not_equal"]
-
-
-def _bool(what: str, *xs: Any) -> Meta:
-    return Meta(elementwise(what, *xs).shape, dtypes.bool.np)
+__all__ = ["eq", "equal", "ge", "greater", "greater_equal", "greater_than", "gt", "isfinite", "isinf", "isnan", "le",
+           "less", "less_equal", "less_than", "logical_and", "logical_not", "logical_or", "logical_xor", "lt", "ne",
+           "not_equal"]
 
 
-@op("equal", Trait.ELEMENTWISE, Trait.COMMUTATIVE, Trait.EXACT, Trait.DISCRETE)
-class Equal:
+@op("equal", Trait.COMMUTATIVE)
+class Equal(Comparison):
     """x == y, broadcast; NaN equals nothing."""
-
-    def infer_meta(x, y):
-        return _bool("equal", x, y)
 
     kernel = ufunc("equal")
 
 
-@op("not_equal", Trait.ELEMENTWISE, Trait.COMMUTATIVE, Trait.EXACT, Trait.DISCRETE)
-class NotEqual:
+@op("not_equal", Trait.COMMUTATIVE)
+class NotEqual(Comparison):
     """x != y, broadcast."""
-
-    def infer_meta(x, y):
-        return _bool("not_equal", x, y)
 
     kernel = ufunc("not_equal")
 
 
-@op("less_than", Trait.ELEMENTWISE, Trait.EXACT, Trait.DISCRETE)
-class LessThan:
+@op("less_than")
+class LessThan(Comparison):
     """x < y, broadcast."""
-
-    def infer_meta(x, y):
-        return _bool("less_than", x, y)
 
     kernel = ufunc("less")
 
 
-@op("less_equal", Trait.ELEMENTWISE, Trait.EXACT, Trait.DISCRETE)
-class LessEqual:
+@op("less_equal")
+class LessEqual(Comparison):
     """x <= y, broadcast."""
-
-    def infer_meta(x, y):
-        return _bool("less_equal", x, y)
 
     kernel = ufunc("less_equal")
 
 
-@op("greater_than", Trait.ELEMENTWISE, Trait.EXACT, Trait.DISCRETE)
-class GreaterThan:
+@op("greater_than")
+class GreaterThan(Comparison):
     """x > y, broadcast."""
-
-    def infer_meta(x, y):
-        return _bool("greater_than", x, y)
 
     kernel = ufunc("greater")
 
 
-@op("greater_equal", Trait.ELEMENTWISE, Trait.EXACT, Trait.DISCRETE)
-class GreaterEqual:
+@op("greater_equal")
+class GreaterEqual(Comparison):
     """x >= y, broadcast."""
-
-    def infer_meta(x, y):
-        return _bool("greater_equal", x, y)
 
     kernel = ufunc("greater_equal")
 
 
-@op("logical_and", Trait.ELEMENTWISE, Trait.COMMUTATIVE, Trait.EXACT, Trait.DISCRETE)
-class LogicalAnd:
+@op("logical_and", Trait.COMMUTATIVE)
+class LogicalAnd(Comparison):
     """x and y, broadcast; any number but 0 counts as true."""
-
-    def infer_meta(x, y):
-        return _bool("logical_and", x, y)
 
     kernel = ufunc("logical_and")
 
 
-@op("logical_or", Trait.ELEMENTWISE, Trait.COMMUTATIVE, Trait.EXACT, Trait.DISCRETE)
-class LogicalOr:
+@op("logical_or", Trait.COMMUTATIVE)
+class LogicalOr(Comparison):
     """x or y, broadcast; any number but 0 counts as true."""
-
-    def infer_meta(x, y):
-        return _bool("logical_or", x, y)
 
     kernel = ufunc("logical_or")
 
 
-@op("logical_not", Trait.ELEMENTWISE, Trait.EXACT, Trait.DISCRETE)
-class LogicalNot:
-    """not x."""
+@op("logical_xor", Trait.COMMUTATIVE)
+class LogicalXor(Comparison):
+    """Either x or y, broadcast; any number but 0 counts as true."""
 
-    def infer_meta(x):
-        return Meta(x.shape, dtypes.bool.np)
+    kernel = ufunc("logical_xor")
+
+
+@op("logical_not")
+class LogicalNot(Predicate):
+    """not x."""
 
     kernel = ufunc("logical_not")
 
 
-@op("isfinite", Trait.ELEMENTWISE, Trait.EXACT, Trait.DISCRETE)
-class IsFinite:
+@op("isfinite")
+class IsFinite(Predicate):
     """True where x is neither infinite nor NaN."""
-
-    def infer_meta(x):
-        return Meta(x.shape, dtypes.bool.np)
 
     kernel = ufunc("isfinite")
 
 
+@op("isinf")
+class IsInf(Predicate):
+    """True where x is infinite."""
+
+    kernel = ufunc("isinf")
+
+
+@op("isnan")
+class IsNan(Predicate):
+    """True where x is NaN."""
+
+    kernel = ufunc("isnan")
+
+
 equal, not_equal, less_than, less_equal = binary(Equal), binary(NotEqual), binary(LessThan), binary(LessEqual)
 greater_than, greater_equal = binary(GreaterThan), binary(GreaterEqual)
-logical_and, logical_or = binary(LogicalAnd), binary(LogicalOr)
-logical_not, isfinite = unary(LogicalNot), unary(IsFinite)
+logical_and, logical_or, logical_xor = binary(LogicalAnd), binary(LogicalOr), binary(LogicalXor)
+logical_not, isfinite, isinf, isnan = unary(LogicalNot), unary(IsFinite), unary(IsInf), unary(IsNan)
+eq, ne, lt, le, gt, ge = equal, not_equal, less_than, less_equal, greater_than, greater_equal
+less, greater = less_than, greater_than

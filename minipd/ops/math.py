@@ -18,19 +18,17 @@ from minipd.ops.cast import cast
 from minipd.ops.complex import conj, is_complex
 from minipd.ops.creation import full_like
 from minipd.ops.elementary import log
-from minipd.ops.promotion import NO_ATTRS, binary, promoted, unary
-from minipd.ops.shapes import broadcast_shapes, elementwise, require_inexact, shape_of, shapes_agree
+from minipd.ops.families import Binary, Number, NumberBinary
+from minipd.ops.promotion import NO_ATTRS, as_tensor, binary, promoted, unary
+from minipd.ops.shapes import broadcast_shapes, elementwise, require_inexact, require_numbers, shape_of, shapes_agree
 
-__all__ = ["abs", "add", "add_n", "divide", "maximum", "minimum", "multiply", "neg", "pow", "scale", "square",
-           "subtract", "where"]
+__all__ = ["abs", "add", "add_n", "maximum", "minimum", "mul", "multiply", "neg", "negative", "pow", "scale", "square",
+           "sub", "subtract", "where"]
 
 # ------------------------------------------------------------------------------------------------ two operands
-@op("add", Trait.ELEMENTWISE, Trait.COMMUTATIVE)
-class Add:
+@op("add", Trait.COMMUTATIVE)
+class Add(Binary):
     """out = x + y, broadcast."""
-
-    def infer_meta(x, y):
-        return elementwise("add", x, y)
 
     kernel = ufunc("add")
 
@@ -41,12 +39,9 @@ class Add:
         return reduce_to(g, y)
 
 
-@op("subtract", Trait.ELEMENTWISE)
-class Subtract:
+@op("subtract")
+class Subtract(NumberBinary):
     """out = x - y, broadcast."""
-
-    def infer_meta(x, y):
-        return elementwise("subtract", x, y)
 
     kernel = ufunc("subtract")
 
@@ -57,12 +52,9 @@ class Subtract:
         return reduce_to(-g, y)
 
 
-@op("multiply", Trait.ELEMENTWISE, Trait.COMMUTATIVE)
-class Multiply:
+@op("multiply", Trait.COMMUTATIVE)
+class Multiply(Binary):
     """out = x * y, broadcast."""
-
-    def infer_meta(x, y):
-        return elementwise("multiply", x, y)
 
     kernel = ufunc("multiply")
 
@@ -73,13 +65,13 @@ class Multiply:
         return reduce_to(g * x, y)
 
 
-@op("divide", Trait.ELEMENTWISE)
-class Divide:
+@op("divide")
+class Divide(Binary):
     """out = x / y, broadcast; true division, floating operands."""
 
-    def infer_meta(x, y):
-        require_inexact("divide", x if hasattr(x, "dtype") else y)
-        return elementwise("divide", x, y)
+    def infer_meta(what, x, y):
+        require_inexact(what, x if hasattr(x, "dtype") else y)
+        return elementwise(what, x, y)
 
     kernel = ufunc("true_divide")
 
@@ -90,14 +82,15 @@ class Divide:
         return reduce_to(-(g * out / y), y)
 
 
-@op("pow", Trait.ELEMENTWISE)
-class Pow:
-    """out = x ** y, broadcast."""
+@op("pow")
+class Pow(NumberBinary):
+    """out = x ** y, broadcast.  An int to a negative power is 1 / x ** -y, cut off to an int."""
 
-    def infer_meta(x, y):
-        return elementwise("pow", x, y)
+    def kernel(xp, x, y):
+        return _power(xp, x, y)
 
-    kernel = ufunc("power")
+    def kernel_out(xp, out, x, y):
+        _power(xp, x, y, out)
 
     def vjp_x(g, x, y):                 # y x^(y-1), which is 0 for y = 0 whatever x is: 0 * 0^-1 must not come to NaN
         if isinstance(y, Tensor):
@@ -112,12 +105,26 @@ class Pow:
         return g * out * math.log(x) if x > 0 else g * 0.0
 
 
-@op("maximum", Trait.ELEMENTWISE, Trait.COMMUTATIVE)
-class Maximum:
-    """out = max(x, y), broadcast; NaN if either is NaN.  Where they are equal they share the gradient, as in Paddle."""
+def _power(xp: Any, x: Any, y: Any, out: Any = None) -> Any:
+    try:
+        return xp.power(x, y, out=out)
+    except ValueError:                  # numpy refuses ints to negative powers, of which only 1 and -1 have any but 0
+        dtype = x.dtype if hasattr(x, "dtype") else y.dtype
+        if dtype.kind not in "iu":
+            raise
+        if xp.any((xp.asarray(x) == 0) & (xp.asarray(y) < 0)):
+            raise ZeroDivisionError("pow: 0 to a negative power, of ints, which have no infinity; cast them to floats"
+                                    ) from None
+        odd = xp.where(xp.asarray(y) % 2 != 0, x, 1)
+        small = xp.where(xp.abs(x) == 1, odd, 0)
+        out = xp.empty(small.shape, dtype) if out is None else out
+        out[...] = xp.where(xp.asarray(y) < 0, small, xp.power(x, xp.maximum(y, 0)))
+        return out
 
-    def infer_meta(x, y):
-        return elementwise("maximum", x, y)
+
+@op("maximum", Trait.COMMUTATIVE)
+class Maximum(Binary):
+    """out = max(x, y), broadcast; NaN if either is NaN.  Where they are equal they share the gradient, as in Paddle."""
 
     kernel = ufunc("maximum")
 
@@ -128,12 +135,9 @@ class Maximum:
         return reduce_to(_of_the_winner(g, x < y, x == y), y)
 
 
-@op("minimum", Trait.ELEMENTWISE, Trait.COMMUTATIVE)
-class Minimum:
+@op("minimum", Trait.COMMUTATIVE)
+class Minimum(Binary):
     """out = min(x, y), broadcast; NaN if either is NaN.  Where they are equal they share the gradient, as in Paddle."""
-
-    def infer_meta(x, y):
-        return elementwise("minimum", x, y)
 
     kernel = ufunc("minimum")
 
@@ -238,12 +242,9 @@ def _number(dtype: np.dtype, value: Any) -> Any:
     return dtype.type(value) if dtype.kind not in "iu" else np.asarray(value).astype(dtype)[()]
 
 
-@op("square", Trait.ELEMENTWISE)
-class Square:
+@op("square")
+class Square(Number):
     """out = x * x."""
-
-    def infer_meta(x):
-        return Meta(x.shape, x.dtype)
 
     kernel = ufunc("square")
 
@@ -251,11 +252,12 @@ class Square:
         return g * x * 2.0
 
 
-@op("abs", Trait.ELEMENTWISE)
-class Abs:
+@op("abs")
+class Abs(Number):
     """out = |x|, real for complex x too; gradient 0 at 0."""
 
-    def infer_meta(x):
+    def infer_meta(what, x):
+        require_numbers(what, x)
         return Meta(x.shape, dtypes.real_of(x.dtype))
 
     kernel = ufunc("absolute")
@@ -269,9 +271,35 @@ class Abs:
 
 
 # ------------------------------------------------------------------------------------------- public functions
-add, subtract, multiply, divide = binary(Add), binary(Subtract), binary(Multiply), binary(Divide)
-pow, maximum, minimum = binary(Pow), binary(Maximum), binary(Minimum)
+multiply, maximum, minimum, pow = binary(Multiply), binary(Maximum), binary(Minimum), binary(Pow)
 square, abs = unary(Square), unary(Abs)
+#: what `+`, `-` and `/` call
+plus, minus, over = binary(Add), binary(Subtract), binary(Divide, floating=True)
+
+
+def add(x: Tensor, y: Any, name: str | None = None, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    """x + alpha * y, broadcast.
+
+    >>> from minipd.ops.creation import to_tensor
+    >>> add(to_tensor([1.0, 2.0]), to_tensor([3.0, 4.0]), alpha=2).tolist()
+    [7.0, 10.0]
+    """
+    return plus(x, y if alpha == 1 else y * alpha, out=out)
+
+
+def subtract(x: Tensor, y: Any, name: str | None = None, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    """x - alpha * y, broadcast.
+
+    >>> from minipd.ops.creation import to_tensor
+    >>> subtract(to_tensor([1.0, 2.0]), to_tensor([3.0, 4.0])).tolist()
+    [-2.0, -2.0]
+    """
+    return minus(x, y if alpha == 1 else y * alpha, out=out)
+
+
+#: for the in-place forms: what the row keeps is all that is kept
+add.row, subtract.row = Add, Subtract  # type: ignore[attr-defined]
+mul, sub = multiply, subtract
 
 
 def scale(x: Tensor, scale: Any = 1.0, bias: float = 0.0, bias_after_scale: bool = True, act: str | None = None,
@@ -301,7 +329,11 @@ def scale_attrs(x: Tensor, scale: Any, bias: float, bias_after_scale: bool, act:
 
 def neg(x: Tensor, name: str | None = None) -> Tensor:
     """-x (as Paddle, which has no operator for it: scale by -1)."""
+    require_numbers("neg", as_tensor("neg", x).payload)
     return dispatch(Scale, (x,), {"scale": -1.0 if x.payload.dtype in dtypes.INEXACT else -1})
+
+
+negative = neg
 
 
 def where(condition: Tensor, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:

@@ -8,11 +8,11 @@ from typing import Any
 
 from minipd.framework.boundary import entrance
 from minipd.framework.context import using
-from minipd.framework.meta import Unfilled, describe
+from minipd.framework.meta import Unfilled
 from minipd.framework.row import ROWS
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import check_writable, rebind
-from minipd.ops import FAMILIES, creation, indexing, linalg, logic, math
+from minipd.ops import FAMILIES, bitwise, creation, division, indexing, linalg, logic, math, pointwise
 from minipd.ops.cast import cast
 
 __all__: list[str] = []
@@ -32,8 +32,11 @@ for _family in FAMILIES:
                 raise TypeError(f"{_module.__name__}.{_name}: Tensor has an attribute of that name already")
             setattr(Tensor, _name, entrance(getattr(_module, _name)))
 
-for _operator, _function in (("add", math.add), ("sub", math.subtract), ("mul", math.multiply),
-                             ("truediv", math.divide), ("pow", math.pow), ("matmul", linalg.matmul)):
+for _operator, _function in (("add", math.plus), ("sub", math.minus), ("mul", math.multiply), ("truediv", math.over),
+                             ("pow", math.pow), ("floordiv", division.floor_divide), ("mod", division.remainder),
+                             ("and", bitwise.bitwise_and), ("or", bitwise.bitwise_or), ("xor", bitwise.bitwise_xor),
+                             ("lshift", bitwise.bitwise_left_shift), ("rshift", bitwise.bitwise_right_shift),
+                             ("matmul", linalg.matmul)):
     setattr(Tensor, f"__{_operator}__", _function)
     setattr(Tensor, f"__r{_operator}__", lambda self, other, function=_function: function(other, self))
 
@@ -47,23 +50,10 @@ def _is_not(self: Tensor, other: Any) -> Any:
     return True if other is None else logic.not_equal(self, other)
 
 
-def _of_bools(symbol: str, function: Any) -> Any:
-    """`&`, `|` and `~` are bitwise in Paddle, which for bool tensors is the logic of truth values."""
-    def operator(*xs: Any) -> Any:
-        for x in xs:
-            if not (isinstance(x, bool) or isinstance(x, Tensor) and x.dtype == "bool"):
-                raise TypeError(f"{symbol}: expected bool tensors, got {describe(getattr(x, 'payload', x))}; bitwise "
-                                f"operators are not available, for truth values use {function.__name__}")
-        return function(*xs)
-    return operator
-
-
 for _operator, _function in (("eq", _is), ("ne", _is_not), ("lt", logic.less_than),
                              ("le", logic.less_equal), ("gt", logic.greater_than), ("ge", logic.greater_equal),
-                             ("and", _of_bools("&", logic.logical_and)), ("or", _of_bools("|", logic.logical_or)),
-                             ("invert", _of_bools("~", logic.logical_not)),
-                             ("neg", math.neg), ("abs", math.abs), ("getitem", indexing.getitem),
-                             ("setitem", indexing.setitem)):
+                             ("invert", bitwise.bitwise_not), ("neg", math.neg), ("pos", pointwise.positive),
+                             ("abs", math.abs), ("getitem", indexing.getitem), ("setitem", indexing.setitem)):
     setattr(Tensor, f"__{_operator}__", _function)
 
 

@@ -11,6 +11,7 @@ from minipd.framework.rank import current, dispatch
 from minipd.framework.row import Row
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
+from minipd.ops.creation import into
 
 __all__: list[str] = []
 
@@ -41,8 +42,7 @@ def promoted(what: str, x: Any, y: Any, division: bool = False, arithmetic: bool
     if isinstance(other, np.generic):
         other = other.item()
     if isinstance(other, np.ndarray):
-        other = Tensor(np.array(other))         # a copy: the caller may write the array before the gradient reads it
-        dtypes.of(other.payload.dtype)
+        other = as_tensor(what, other)
         pair = (t, other) if t is x else (other, t)
         return promoted(what, pair[0], pair[1], division, arithmetic)
     if not isinstance(other, (bool, int, float, complex)):
@@ -62,19 +62,24 @@ def promoted(what: str, x: Any, y: Any, division: bool = False, arithmetic: bool
     return (t, other) if isinstance(x, Tensor) else (other, t)
 
 
-def binary(row: Row) -> Any:
-    """The public function of a two-operand row: promotion only when it is needed."""
-    what, division, arithmetic = row.name, row.name == "divide", row.name not in ("maximum", "minimum")
+def binary(row: Row, floating: bool = False) -> Any:
+    """The public function of a two-operand row: promotion only when it is needed.
 
-    def call(x: Tensor, y: Any, name: str | None = None) -> Tensor:
+    floating: ints become the default float dtype.
+    """
+    what, arithmetic = row.name, row.name not in ("maximum", "minimum")
+
+    def call(x: Tensor, y: Any, name: str | None = None, *, out: Tensor | None = None) -> Tensor:
+        if out is not None:
+            return into(out, call(x, y))
         if isinstance(x, Tensor):
             d = x.payload.dtype
             if isinstance(y, Tensor):
-                if d is y.payload.dtype and not (division and d not in dtypes.INEXACT):
+                if d is y.payload.dtype and not (floating and d not in dtypes.INEXACT):
                     return current().handler(row, (x, y), NO_ATTRS)
             elif type(y) is float and d in dtypes.FLOATS:
                 return current().handler(row, (x, y), NO_ATTRS)
-        return dispatch(row, promoted(what, x, y, division, arithmetic), NO_ATTRS)
+        return dispatch(row, promoted(what, x, y, floating, arithmetic), NO_ATTRS)
     call.row = row  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = what
     call.__doc__ = f"{row.doc}\n\nOperands of different dtypes are promoted by Paddle's table; numbers are weak."
@@ -83,11 +88,31 @@ def binary(row: Row) -> Any:
 
 def unary(row: Row, floating: bool = False) -> Any:
     """The public function of a one-operand row.  `floating`: ints become the default float dtype, as in Paddle."""
-    def call(x: Tensor, name: str | None = None) -> Tensor:
-        if floating and x.payload.dtype not in dtypes.INEXACT:
-            x = cast(x, dtypes.get_default_dtype_np())
+    def call(x: Tensor, name: str | None = None, *, out: Tensor | None = None) -> Tensor:
+        if out is not None:
+            return into(out, call(x))
+        x = as_floating(row.name, x) if floating else as_tensor(row.name, x)
         return dispatch(row, (x,), NO_ATTRS)
     call.row = row  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = row.name
     call.__doc__ = row.doc
     return call
+
+
+def as_tensor(what: str, x: Any) -> Tensor:
+    """x itself; of an array, a tensor that holds a copy.
+
+    Raises: TypeError unless x is a Tensor or numpy's array.
+    """
+    if isinstance(x, Tensor):
+        return x
+    if isinstance(x, np.ndarray):
+        dtypes.of(x.dtype)
+        return Tensor(np.array(x))      # a copy: the caller may write the array before the gradient reads it
+    raise TypeError(f"{what}: expected a Tensor, got {type(x).__name__}: {x!r}")
+
+
+def as_floating(what: str, x: Any) -> Tensor:
+    """x as a tensor of floats (or complex numbers): ints and bools become the default float dtype, as in Paddle."""
+    x = as_tensor(what, x)
+    return x if x.payload.dtype in dtypes.INEXACT else cast(x, dtypes.get_default_dtype_np())

@@ -11,17 +11,22 @@ from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import expand_as
 from minipd.ops.cast import cast
-from minipd.ops.creation import Full
+from minipd.ops.creation import Full, into
+from minipd.ops.promotion import as_tensor
 from minipd.ops.shapes import normalize_axes, normalize_axis, reduced_shape, require_inexact
 
-__all__ = ["argmax", "max", "mean", "min", "sum"]
-
+__all__ = ["amax", "amin", "argmax", "argmin", "max", "mean", "min", "sum"]
 
 INT64 = dtypes.int64.np
 
 
-def _reduced(x: Any, axis: tuple, keepdim: bool) -> Meta:
-    return Meta(reduced_shape(x.shape, axis, keepdim), x.dtype)
+class Reduction:
+    """One operand, folded over the axes `axis` (ascending, non-negative); the result has the operand's dtype."""
+
+    mutable = ("axis",)
+
+    def infer_meta(what, x, *, axis, keepdim=False):
+        return Meta(reduced_shape(x.shape, axis, keepdim), x.dtype)
 
 
 def unreduced(g: Tensor, x: Any, axis: tuple, keepdim: bool) -> Tensor:
@@ -30,13 +35,8 @@ def unreduced(g: Tensor, x: Any, axis: tuple, keepdim: bool) -> Tensor:
 
 
 @op("sum")
-class Sum:
+class Sum(Reduction):
     """The sum over `axis`; 0 over nothing."""
-
-    mutable = ("axis",)
-
-    def infer_meta(x, *, axis, keepdim=False):
-        return _reduced(x, axis, keepdim)
 
     def kernel(xp, x, *, axis, keepdim=False):
         return xp.sum(x, axis=axis, keepdims=keepdim, dtype=x.dtype)
@@ -49,14 +49,12 @@ class Sum:
 
 
 @op("mean")
-class Mean:
+class Mean(Reduction):
     """The mean over `axis`; NaN over nothing."""
-
-    mutable = ("axis",)
 
     def infer_meta(x, *, axis, keepdim=False):
         require_inexact("mean", x)
-        return _reduced(x, axis, keepdim)
+        return Meta(reduced_shape(x.shape, axis, keepdim), x.dtype)
 
     def kernel(xp, x, *, axis, keepdim=False):
         with xp.errstate(invalid="ignore"):
@@ -83,121 +81,142 @@ def count(x: Any, axis: tuple) -> Any:
     return Full(shape=(), value=n, dtype=x.dtype)
 
 
-class _Extreme:
-    """What max and min share: equal extremes share the gradient, as in Paddle's amax and amin."""
+class Extreme(Reduction):
+    """What max and min share: equal extremes share the gradient, as in Paddle."""
 
-    @staticmethod
-    def kernel(function: str, xp: Any, x: Any, axis: tuple, keepdim: bool) -> Any:
-        empty = [a for a in axis if x.shape[a] == 0]
-        if empty:
-            raise ValueError(f"{function}: axis {empty[0]} of shape {list(x.shape)} is empty: nothing is the largest "
-                             "of no elements")
-        return getattr(xp, function)(x, axis=axis, keepdims=keepdim)
+    traits = (Trait.EXACT,)
 
-    @staticmethod
-    def vjp(g: Tensor, x: Tensor, out: Tensor, axis: tuple, keepdim: bool) -> Tensor:
+    def vjp_x(g, x, out, axis, keepdim):
         hit = cast(x == unreduced(out, x, axis, keepdim), x.dtype)
         return unreduced(g, x, axis, keepdim) * (hit / Sum(hit, axis=axis, keepdim=True))
 
 
-@op("max", Trait.EXACT)
-class Max:
+@op("max")
+class Max(Extreme):
     """The largest element over `axis`; NaN if there is one.  Equal maxima share the gradient."""
 
-    mutable = ("axis",)
-
-    def infer_meta(x, *, axis, keepdim=False):
-        return _reduced(x, axis, keepdim)
-
     def kernel(xp, x, *, axis, keepdim=False):
-        return _Extreme.kernel("max", xp, x, axis, keepdim)
+        return _extreme(xp, "max", x, axis, keepdim)
 
     def kernel_out(xp, out, x, *, axis, keepdim=False):
-        out[...] = _Extreme.kernel("max", xp, x, axis, keepdim)
-
-    def vjp_x(g, x, out, axis, keepdim):
-        return _Extreme.vjp(g, x, out, axis, keepdim)
+        out[...] = _extreme(xp, "max", x, axis, keepdim)
 
 
-@op("min", Trait.EXACT)
-class Min:
+@op("min")
+class Min(Extreme):
     """The smallest element over `axis`; NaN if there is one.  Equal minima share the gradient."""
 
-    mutable = ("axis",)
-
-    def infer_meta(x, *, axis, keepdim=False):
-        return _reduced(x, axis, keepdim)
-
     def kernel(xp, x, *, axis, keepdim=False):
-        return _Extreme.kernel("min", xp, x, axis, keepdim)
+        return _extreme(xp, "min", x, axis, keepdim)
 
     def kernel_out(xp, out, x, *, axis, keepdim=False):
-        out[...] = _Extreme.kernel("min", xp, x, axis, keepdim)
-
-    def vjp_x(g, x, out, axis, keepdim):
-        return _Extreme.vjp(g, x, out, axis, keepdim)
+        out[...] = _extreme(xp, "min", x, axis, keepdim)
 
 
-@op("argmax", Trait.EXACT, Trait.DISCRETE)
-class Argmax:
-    """The index of the first largest element along `axis`."""
+class IndexOfExtreme:
+    """What argmax and argmin share."""
 
+    traits = (Trait.EXACT, Trait.DISCRETE)
     mutable = ("axis",)
 
     def infer_meta(x, *, axis, keepdim=False, dtype=INT64):
         return Meta(reduced_shape(x.shape, (axis,), keepdim), dtype)
 
+
+@op("argmax")
+class Argmax(IndexOfExtreme):
+    """The index of the first largest element along `axis`."""
+
     def kernel(xp, x, *, axis, keepdim=False, dtype=INT64):
-        return xp.asarray(_argmax(xp, x, axis, keepdim)).astype(dtype)
+        return xp.asarray(_extreme(xp, "argmax", x, axis, keepdim)).astype(dtype)
 
     def kernel_out(xp, out, x, *, axis, keepdim=False, dtype=INT64):
-        out[...] = _argmax(xp, x, axis, keepdim)
+        out[...] = _extreme(xp, "argmax", x, axis, keepdim)
 
 
-def _argmax(xp: Any, x: Any, axis: int, keepdim: bool) -> Any:
-    if x.ndim and not x.shape[axis]:
-        raise ValueError(f"argmax: axis {axis} of {describe(x)} is empty: nothing is the largest of no elements")
-    return xp.argmax(x, axis=axis, keepdims=keepdim)
+@op("argmin")
+class Argmin(IndexOfExtreme):
+    """The index of the first smallest element along `axis`."""
+
+    def kernel(xp, x, *, axis, keepdim=False, dtype=INT64):
+        return xp.asarray(_extreme(xp, "argmin", x, axis, keepdim)).astype(dtype)
+
+    def kernel_out(xp, out, x, *, axis, keepdim=False, dtype=INT64):
+        out[...] = _extreme(xp, "argmin", x, axis, keepdim)
 
 
-def sum(x: Tensor, axis: Any = None, dtype: Any = None, keepdim: bool = False, name: str | None = None) -> Tensor:
+def _extreme(xp: Any, function: str, x: Any, axis: Any, keepdim: bool) -> Any:
+    empty = [a for a in (axis if type(axis) is tuple else (axis,)) if x.ndim and not x.shape[a]]
+    if empty:
+        raise ValueError(f"{function}: axis {empty[0]} of {describe(x)} is empty: no elements, no extreme")
+    return getattr(xp, function)(x, axis=axis, keepdims=keepdim)
+
+
+# ------------------------------------------------------------------------------------------- public functions
+def sum(x: Tensor, axis: Any = None, dtype: Any = None, keepdim: bool = False, name: str | None = None, *,
+        out: Tensor | None = None) -> Tensor:
     """The sum over `axis` (None: all).  bool and small ints add up in int64.
 
     >>> from minipd.ops.creation import to_tensor
     >>> sum(to_tensor([[1.0, 2.0], [3.0, 4.0]]), axis=-1).tolist()
     [3.0, 7.0]
     """
-    own = x.payload.dtype
+    x = _summable("sum", x, dtype)
+    return into(out, Sum(x, axis=normalize_axes("sum", axis, x.ndim), keepdim=bool(keepdim)))
+
+
+def _summable(what: str, x: Any, dtype: Any) -> Tensor:
+    """x in the dtype in which it is added up."""
+    x = as_tensor(what, x)
     if dtype is not None:
-        x = cast(x, dtype)
-    elif own not in dtypes.INEXACT and own != dtypes.int64.np:
-        x = cast(x, dtypes.int64)
-    return Sum(x, axis=normalize_axes("sum", axis, x.ndim), keepdim=keepdim)
+        return cast(x, dtype)
+    return x if x.payload.dtype in dtypes.INEXACT or x.payload.dtype == INT64 else cast(x, dtypes.int64)
 
 
-def mean(x: Tensor, axis: Any = None, keepdim: bool = False, name: str | None = None) -> Tensor:
-    """The mean over `axis` (None: all).
+def mean(x: Tensor, axis: Any = None, keepdim: bool = False, name: str | None = None, *, dtype: Any = None,
+         out: Tensor | None = None) -> Tensor:
+    """The mean over `axis` (None: all).   dtype: x is cast to it first.
 
-    Raises: TypeError for int tensors.
+    Raises: TypeError for int tensors, unless a floating dtype is given.
+
+    >>> from minipd.ops.creation import to_tensor
+    >>> mean(to_tensor([[1.0, 2.0], [3.0, 4.0]]), axis=0).tolist()
+    [2.0, 3.0]
     """
+    x = as_tensor("mean", x) if dtype is None else cast(as_tensor("mean", x), dtype)
     require_inexact("mean", x.payload)
-    return Mean(x, axis=normalize_axes("mean", axis, x.ndim), keepdim=keepdim)
+    return into(out, Mean(x, axis=normalize_axes("mean", axis, x.ndim), keepdim=bool(keepdim)))
 
 
-def max(x: Tensor, axis: Any = None, keepdim: bool = False, name: str | None = None) -> Tensor:
-    """The largest element over `axis` (None: all).
-
-    Raises: ValueError over an empty axis.
-    """
-    return Max(x, axis=normalize_axes("max", axis, x.ndim), keepdim=keepdim)
-
-
-def min(x: Tensor, axis: Any = None, keepdim: bool = False, name: str | None = None) -> Tensor:
-    """The smallest element over `axis` (None: all).
+def max(x: Tensor, axis: Any = None, keepdim: bool = False, name: str | None = None, *,
+        out: Tensor | None = None) -> Tensor:
+    """The largest element over `axis` (None: all).  Equal maxima share the gradient.
 
     Raises: ValueError over an empty axis.
+
+    >>> from minipd.ops.creation import to_tensor
+    >>> max(to_tensor([[1, 5], [7, 2]]), axis=0).tolist()
+    [7, 5]
     """
-    return Min(x, axis=normalize_axes("min", axis, x.ndim), keepdim=keepdim)
+    x = as_tensor("max", x)
+    return into(out, Max(x, axis=normalize_axes("max", axis, x.ndim), keepdim=bool(keepdim)))
+
+
+def min(x: Tensor, axis: Any = None, keepdim: bool = False, name: str | None = None, *,
+        out: Tensor | None = None) -> Tensor:
+    """The smallest element over `axis` (None: all).  Equal minima share the gradient.
+
+    Raises: ValueError over an empty axis.
+
+    >>> from minipd.ops.creation import to_tensor
+    >>> min(to_tensor([[1, 5], [7, 2]]), axis=0).tolist()
+    [1, 2]
+    """
+    x = as_tensor("min", x)
+    return into(out, Min(x, axis=normalize_axes("min", axis, x.ndim), keepdim=bool(keepdim)))
+
+
+amax, amin = max, min           # two names in Paddle for what has had, since 3.0, one gradient
 
 
 def argmax(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = "int64",
@@ -208,6 +227,26 @@ def argmax(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = "int
     >>> argmax(to_tensor([[1, 5], [7, 2]]), axis=1).tolist()
     [1, 0]
     """
-    if axis is None:
-        x, axis = x.reshape([-1]), 0
-    return Argmax(x, axis=normalize_axis("argmax", axis, x.ndim), keepdim=keepdim, dtype=dtypes.to_np(dtype))
+    return _index_of_extreme(Argmax, x, axis, keepdim, dtype)
+
+
+def argmin(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = "int64",
+           name: str | None = None) -> Tensor:
+    """The index of the first smallest element along `axis` (None: of the flattened tensor).
+
+    >>> from minipd.ops.creation import to_tensor
+    >>> argmin(to_tensor([[1, 5], [7, 2]]), axis=1).tolist()
+    [0, 1]
+    """
+    return _index_of_extreme(Argmin, x, axis, keepdim, dtype)
+
+
+def _index_of_extreme(row: Any, x: Any, axis: Any, keepdim: bool, dtype: Any) -> Tensor:
+    x = as_tensor(row.name, x)
+    dtype = dtypes.to_np("int64" if dtype is None else dtype)
+    if dtype not in (INT64, dtypes.int32.np):
+        raise TypeError(f"{row.name}: expected dtype int32 or int64 for an index, got {dtypes.of(dtype).name}")
+    if axis is not None:
+        return row(x, axis=normalize_axis(row.name, axis, x.ndim), keepdim=bool(keepdim), dtype=dtype)
+    found = row(x.reshape([-1]), axis=0, keepdim=False, dtype=dtype)
+    return found.reshape([1] * x.ndim) if keepdim else found

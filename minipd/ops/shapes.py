@@ -98,6 +98,22 @@ def require_inexact(what: str, x: Any) -> None:
                         "x.astype('float32')")
 
 
+def require_numbers(what: str, *xs: Any) -> None:
+    """Raise TypeError if an operand is a bool tensor."""
+    for x in xs:
+        if getattr(x, "dtype", None) == dtypes.bool.np:
+            raise TypeError(f"{what}: expected numbers, got {describe(x)}; cast the truth values first, "
+                            "x.astype('int64')")
+
+
+def require_bits(what: str, *xs: Any) -> None:
+    """Raise TypeError unless every operand is an int or bool tensor, or a Python int or bool."""
+    for x in xs:
+        if x.dtype not in dtypes.INTS and x.dtype != dtypes.bool.np if hasattr(x, "dtype") else not isinstance(x, int):
+            raise TypeError(f"{what}: expected an int or bool tensor, got {describe(x) if hasattr(x, 'dtype') else x}; "
+                            "only these have bits to work on")
+
+
 def normalize_axis(what: str, axis: Any, ndim: int) -> int:
     """One axis, counted from the front.
 

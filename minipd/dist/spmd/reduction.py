@@ -64,7 +64,7 @@ def reduce_min(x: Any, *, axis: tuple[int, ...], keepdim: bool = False) -> Notat
     return _extremum(x, axis, keepdim, "min")
 
 
-@spmd("argmax")
+@spmd("argmax", "argmin")
 def argmax(x: Any, *, axis: int, keepdim: bool = False,
            dtype: Any = dtypes.int64.np) -> Notation:
     word, out, gone = _over(x, (axis,), keepdim)
