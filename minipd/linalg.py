@@ -1,5 +1,6 @@
 """`paddle.linalg`: the names of linear algebra.  What they mean is written in `minipd.ops.matrices`."""
 
+from minipd.ops.diagonal import diagonal
 from minipd.ops.linalg import matmul
 from minipd.ops.matrices import (
     cholesky,
@@ -42,8 +43,8 @@ from minipd.ops.matrices import (
 )
 
 __all__ = [
-    "cholesky", "cholesky_inverse", "cholesky_solve", "cond", "corrcoef", "cov", "cross", "det", "eig", "eigh",
-    "eigvals", "eigvalsh", "householder_product", "inv", "lstsq", "lu", "lu_solve", "lu_unpack", "matmul",
+    "cholesky", "cholesky_inverse", "cholesky_solve", "cond", "corrcoef", "cov", "cross", "det", "diagonal", "eig",
+    "eigh", "eigvals", "eigvalsh", "householder_product", "inv", "lstsq", "lu", "lu_solve", "lu_unpack", "matmul",
     "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "ormqr",
     "pca_lowrank", "pinv", "qr", "slogdet", "solve", "svd", "svd_lowrank", "svdvals", "triangular_solve", "vecdot",
     "vector_norm",

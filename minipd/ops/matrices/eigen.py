@@ -10,6 +10,7 @@ from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
 from minipd.ops.creation import zeros_like
+from minipd.ops.diagonal import diag_embed
 from minipd.ops.matrices.equations import Solve
 from minipd.ops.matrices.parts import (
     adjoint,
@@ -18,7 +19,6 @@ from minipd.ops.matrices.parts import (
     diagonal_of,
     explained,
     is_complex,
-    on_diagonal,
     reciprocal_differences,
     require_matrix,
 )
@@ -49,7 +49,7 @@ class Eigh:
     def vjp_x(gs, w, v):                # dw = diag(v^H dx v); dv = v ((v^H dx v) / (w_j - w_i))
         gw, gv = gs
         gw = zeros_like(w) if gw is None else gw
-        inside = on_diagonal(cast(gw, v.dtype))
+        inside = diag_embed(cast(gw, v.dtype))
         if gv is not None:
             inside = inside + (adjoint(v) @ gv) * reciprocal_differences(w)
         return v @ inside @ adjoint(v)
@@ -57,8 +57,10 @@ class Eigh:
 
 @op("eig", Trait.MULTI, Trait.ALLOCATES)
 class Eig:
-    """x v = v diag(w) for each matrix x; w and v are complex, in the order and of the scale in which LAPACK finds them.
+    """x v = v diag(w) for each matrix x; w and v are complex, w in the order in which LAPACK finds them.
 
+    The columns of v have length 1, and the largest component of each is real and positive: LAPACK leaves its sign
+    open, and then every build of it answers otherwise.
     The gradient exists where eigenvalues differ, and for results that do not depend on the phases of v.
     """
 
@@ -73,12 +75,15 @@ class Eig:
         with explained("eig", x, NOT_FOUND):
             w, v = xp.linalg.eig(x)
         d = dtypes.complex_of(x.dtype)
+        if v.size:
+            largest = xp.take_along_axis(v, xp.abs(v).argmax(-2, keepdims=True), -2)
+            v = v * (xp.abs(largest) / largest)
         return w.astype(d, copy=False), v.astype(d, copy=False)
 
     @conjugated
     def vjp_x(gs, x: Meta, w, v):       # as for eigh, but columns of v stay of length 1 instead of orthogonal
         gw, gv = gs
-        inside = on_diagonal(zeros_like(w) if gw is None else gw)
+        inside = diag_embed(zeros_like(w) if gw is None else gw)
         if gv is not None:
             vgv = adjoint(v) @ gv
             lengths = cast(diagonal_of(vgv).real(), v.dtype).unsqueeze(-2)

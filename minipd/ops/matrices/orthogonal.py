@@ -9,9 +9,10 @@ from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.creation import zeros_like
+from minipd.ops.diagonal import diag_embed
 from minipd.ops.joining import concat
 from minipd.ops.matrices.equations import TriangularSolve
-from minipd.ops.matrices.parts import adjoint, conjugated, identity_like, is_wide, on_diagonal, require_matrix
+from minipd.ops.matrices.parts import adjoint, conjugated, identity_like, is_wide, require_matrix
 from minipd.ops.shapes import agree
 from minipd.ops.slicing import slice
 from minipd.ops.triangle import Tril, Triu
@@ -51,9 +52,10 @@ class Qr:
 
 
 def _tall(q: Tensor, r: Tensor, gq: Tensor, gr: Tensor) -> Tensor:
-    """(gq + q copyltu(r gr^H - gq^H q)) r^-H; copyltu: the lower triangle, reflected.  (Walter, Lehmann 2018.)"""
-    m = r @ adjoint(gr) - adjoint(gq) @ q
-    reflected = Tril(m) + adjoint(Tril(m, diagonal=-1))
+    """(gq + q reflected) r^-H; reflected: the lower triangle of r gr^H - gq^H q and above it its adjoint, on the diagonal
+    the real part, for LAPACK makes that of r real.  (Walter, Lehmann 2018.)"""
+    low = Tril(r @ adjoint(gr) - adjoint(gq) @ q)
+    reflected = (low + adjoint(low)) * (1.0 - identity_like(low) * 0.5)
     return adjoint(TriangularSolve(r, adjoint(gq + q @ reflected), upper=True))
 
 
@@ -101,7 +103,7 @@ def _reflections(what: str, x: Tensor, tau: Tensor) -> tuple[Tensor, Tensor]:
     v = slice(x, [-1], [0], [k])
     v = Tril(v, diagonal=-1) + identity_like(v)
     inner = Triu(adjoint(v) @ v, diagonal=1)
-    t = TriangularSolve(tau.unsqueeze(-1) * inner, on_diagonal(tau), upper=True, unitriangular=True)
+    t = TriangularSolve(tau.unsqueeze(-1) * inner, diag_embed(tau), upper=True, unitriangular=True)
     return v, t
 
 

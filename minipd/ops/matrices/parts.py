@@ -13,10 +13,11 @@ from minipd.framework import dtype as dtypes
 from minipd.framework.dim import is_symbolic, require_at_least
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
-from minipd.ops.broadcast import as_operand, expand
+from minipd.ops.broadcast import as_operand
 from minipd.ops.complex import Conj
 from minipd.ops.creation import full_like
-from minipd.ops.reshape import Transpose
+from minipd.ops.diagonal import diagonal
+from minipd.ops.reorder import swapaxes
 from minipd.ops.shapes import agree
 from minipd.ops.triangle import Tril, Triu
 
@@ -74,7 +75,7 @@ def matrix_transpose(x: Tensor, name: str | None = None) -> Tensor:
     """
     if x.ndim < 2:
         raise ValueError(f"matrix_transpose: expected a tensor of at least 2 dimensions, got {describe(x)}")
-    return Transpose(x, perm=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+    return swapaxes(x, -2, -1)
 
 
 def adjoint(x: Tensor) -> Tensor:
@@ -100,14 +101,9 @@ def conjugated(rule: Callable) -> Callable:
     return transposed
 
 
-def diagonal_part(x: Tensor) -> Tensor:
-    """x with zeros everywhere but on the diagonal."""
-    return Tril(Triu(x))
-
-
 def identity_like(x: Any) -> Tensor:
     """Matrices of x's shape with ones on the diagonal; x may be a Meta."""
-    return diagonal_part(full_like(as_operand(x), 1.0))
+    return Tril(Triu(full_like(as_operand(x), 1.0)))
 
 
 def off_diagonal_like(x: Any) -> Tensor:
@@ -115,15 +111,9 @@ def off_diagonal_like(x: Any) -> Tensor:
     return 1.0 - identity_like(x)
 
 
-def on_diagonal(s: Tensor) -> Tensor:
-    """Square matrices with the vectors s, [..., n], on their diagonals and zeros elsewhere."""
-    n = s.payload.shape[-1]
-    return diagonal_part(expand(s.unsqueeze(-1), [*s.payload.shape, n]))
-
-
 def diagonal_of(x: Tensor) -> Tensor:
-    """The diagonals of square matrices, [..., n]."""
-    return diagonal_part(x).sum(-1)
+    """The diagonals of matrices: [..., n, n] -> [..., n]."""
+    return diagonal(x, axis1=-2, axis2=-1)
 
 
 def reciprocal_differences(s: Tensor) -> Tensor:

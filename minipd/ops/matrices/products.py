@@ -9,13 +9,13 @@ from minipd.framework.dim import prod, same, size_hint
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import expand
-from minipd.ops.creation import into
-from minipd.ops.joining import concat
+from minipd.ops.diagonal import diagonal
 from minipd.ops.linalg import matmul
-from minipd.ops.matrices.parts import conjugate, diagonal_part
+from minipd.ops.creation import into
+from minipd.ops.matrices.parts import conjugate
 from minipd.ops.promotion import promoted
+from minipd.ops.reorder import roll
 from minipd.ops.shapes import agree, broadcast_shapes, normalize_axis
-from minipd.ops.slicing import slice
 
 __all__ = ["addmm", "baddbmm", "bmm", "cross", "dot", "ger", "inner", "kron", "mm", "multi_dot", "mv", "outer",
            "tensordot", "trace", "vecdot"]
@@ -176,10 +176,7 @@ def cross(x: Tensor, y: Tensor, axis: int | None = 9, name: str | None = None) -
     if not agree(shape[axis] if shape else 1, 3, "cross: the axis"):
         raise ValueError(f"cross: expected axis {axis} of size 3, got {describe(x)}")
 
-    def turned(v: Tensor, by: int) -> Tensor:
-        return concat([slice(v, [axis], [by], [3]), slice(v, [axis], [0], [by])], axis)
-
-    return turned(x, 1) * turned(y, 2) - turned(x, 2) * turned(y, 1)
+    return roll(x, -1, axis) * roll(y, -2, axis) - roll(x, -2, axis) * roll(y, -1, axis)
 
 
 def trace(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str | None = None) -> Tensor:
@@ -191,17 +188,7 @@ def trace(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str 
     >>> trace(to_tensor([[1, 2], [3, 4]])).item(), trace(to_tensor([[1, 2], [3, 4]]), offset=1).item()
     (5, 2)
     """
-    if x.ndim < 2:
-        raise ValueError(f"trace: expected a tensor of at least 2 dimensions, got {describe(x)}")
-    a, b = normalize_axis("trace", axis1, x.ndim), normalize_axis("trace", axis2, x.ndim)
-    if a == b:
-        raise ValueError(f"trace: expected two different axes, got {axis1} and {axis2} of {describe(x)}")
-    x = x.transpose([*(c for c in range(x.ndim) if c not in (a, b)), a, b])
-    n = x.payload.shape[-1 if offset > 0 else -2]
-    cut = min(abs(offset), n)
-    if cut:
-        x = slice(x, [-1 if offset > 0 else -2], [cut], [n])
-    return diagonal_part(x).sum([-2, -1])
+    return diagonal(x, offset, axis1, axis2).sum(-1)
 
 
 def kron(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:

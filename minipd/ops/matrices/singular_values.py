@@ -9,7 +9,9 @@ from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
-from minipd.ops.creation import into, zeros_like
+from minipd.ops.creation import zeros_like
+from minipd.ops.diagonal import diag_embed
+from minipd.ops.creation import into
 from minipd.ops.math import maximum
 from minipd.ops.matrices.eigen import Eigh
 from minipd.ops.matrices.orthogonal import qr
@@ -21,7 +23,6 @@ from minipd.ops.matrices.parts import (
     explained,
     is_complex,
     is_wide,
-    on_diagonal,
     reciprocal_differences,
     require_matrix,
 )
@@ -71,7 +72,7 @@ def _svd_gradient(u: Tensor, s: Tensor, v: Tensor, gu: Tensor | None, gs: Tensor
 
     Inside of the columns of u and v, gradients divide by s_j^2 - s_i^2; outside of them, by s.
     """
-    inside = on_diagonal(cast(gs, u.dtype) if is_complex(u.payload) else gs)
+    inside = diag_embed(cast(gs, u.dtype) if is_complex(u.payload) else gs)
     over = reciprocal_differences(s * s)
     row, column = s.unsqueeze(-1), s.unsqueeze(-2)
     outside = None
@@ -80,7 +81,7 @@ def _svd_gradient(u: Tensor, s: Tensor, v: Tensor, gu: Tensor | None, gs: Tensor
         inside = inside + (ugu - adjoint(ugu)) * over * column
         if is_complex(u.payload):
             phase = diagonal_of(ugu)
-            inside = inside + on_diagonal((phase - conjugate(phase)) / (s * 2.0))
+            inside = inside + diag_embed((phase - conjugate(phase)) / (s * 2.0))
         outside = (gu - u @ ugu) / column @ adjoint(v)
     if gv is not None:
         vgv = adjoint(v) @ gv
