@@ -49,6 +49,12 @@ class _SecondName(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def _ours(name: str) -> str:
+    """
+    >>> _ours("paddle.nn.functional"), _ours("paddle.nn.layer.transformer")
+    ('minipd.nn.functional', 'minipd.nn.transformer')
+    """
+    if name.startswith("paddle.nn.layer."):         # Paddle keeps its layers one folder deeper
+        return f"{OURS}.nn.{name.removeprefix('paddle.nn.layer.')}"
     return OURS + name.removeprefix(PADDLES)
 
 
