@@ -9,11 +9,13 @@ import numpy as np
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.dim import is_symbolic
-from minipd.framework.meta import Meta, describe
+from minipd.framework.meta import Meta
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import check_writable, rebind
 from minipd.ops.cast import cast
+from minipd.ops.making import asked_for, makes
+from minipd.ops.making import into as into
 
 __all__ = ["arange", "assign", "clone", "empty", "empty_like", "full", "full_like", "ones", "ones_like", "to_tensor",
            "zeros", "zeros_like"]
@@ -124,6 +126,7 @@ def shape_tuple(what: str, shape: Any) -> tuple:
     return out
 
 
+@makes
 def full(shape: Any, fill_value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """A tensor of `shape` filled with `fill_value`; dtype from the value if not given (floats: the default dtype).
 
@@ -139,11 +142,14 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, name: str | None = None
     return Full(shape=shape_tuple("full", shape), value=fill_value, dtype=dtypes.to_np(dtype))
 
 
-def full_like(x: Tensor, fill_value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
+def full_like(x: Tensor, fill_value: Any, dtype: Any = None, name: str | None = None, *, device: Any = None,
+              requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
     """`fill_value` everywhere, in the shape (and dtype, unless given) of x."""
-    return FullLike(x, value=fill_value, dtype=None if dtype is None else dtypes.to_np(dtype))
+    out = FullLike(x, value=fill_value, dtype=None if dtype is None else dtypes.to_np(dtype))
+    return asked_for(out, "full_like", device, requires_grad) if requires_grad or device is not None else out
 
 
+@makes
 def zeros(shape: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """Zeros; the default dtype unless given.
 
@@ -154,24 +160,28 @@ def zeros(shape: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     return full(shape, 0, dtypes.get_default_dtype() if dtype is None else dtype)
 
 
+@makes
 def ones(shape: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """Ones; the default dtype unless given."""
     return full(shape, 1, dtypes.get_default_dtype() if dtype is None else dtype)
 
 
-def zeros_like(x: Tensor, dtype: Any = None, name: str | None = None) -> Tensor:
+def zeros_like(x: Tensor, dtype: Any = None, name: str | None = None, *, device: Any = None,
+               requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
     """Zeros in the shape of x."""
-    return full_like(x, 0, dtype)
+    return full_like(x, 0, dtype, device=device, requires_grad=requires_grad)
 
 
-def ones_like(x: Tensor, dtype: Any = None, name: str | None = None) -> Tensor:
+def ones_like(x: Tensor, dtype: Any = None, name: str | None = None, *, device: Any = None,
+              requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
     """Ones in the shape of x."""
-    return full_like(x, 1, dtype)
+    return full_like(x, 1, dtype, device=device, requires_grad=requires_grad)
 
 
 empty, empty_like = zeros, zeros_like      # nothing is gained by leaving memory uninitialised; the values are defined
 
 
+@makes
 def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: Any = None, name: str | None = None) -> Tensor:
     """start, start + step, ... below `end`; `arange(n)` counts from 0.  int64 unless a float is given.
 
@@ -197,19 +207,6 @@ def assign(x: Any, output: Tensor | None = None) -> Tensor:
     check_writable(output, "assign")
     rebind(output, out, "assign")
     return output
-
-
-def into(out: Tensor | None, result: Tensor) -> Tensor:
-    """What a function with the parameter `out` returns: its result, or `out` with the result written into it.
-
-    Raises: ValueError if `out` has another shape or dtype.
-    """
-    if out is None:
-        return result
-    if out.payload.shape != result.payload.shape or out.payload.dtype != result.payload.dtype:
-        raise ValueError(f"out: expected a tensor like the result, {describe(result.payload)}, got "
-                         f"{describe(out.payload)}")
-    return assign(result, out)
 
 
 def clone(x: Tensor, name: str | None = None) -> Tensor:

@@ -18,12 +18,16 @@ from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import as_operand, reduce_to
-from minipd.ops.creation import Arange, Full, full_like, into
-from minipd.ops.logic import equal
+from minipd.ops.cast import cast
+from minipd.ops.creation import Arange, Full, full_like
+from minipd.ops.division import remainder
+from minipd.ops.logic import equal, logical_and
+from minipd.ops.making import into
+from minipd.ops.math import maximum, minimum, where
 from minipd.ops.reshape import Reshape
 from minipd.ops.shapes import broadcast_shapes, normalize_axis, shape_of, shapes_agree
 
-__all__ = ["gather", "gather_nd", "index_select"]
+__all__ = ["gather", "gather_nd", "index_select", "shard_index", "take"]
 
 
 # ------------------------------------------------------------------------------------------------ what rows share
@@ -273,6 +277,42 @@ def index_select(x: Tensor, index: Tensor, axis: int = 0, name: str | None = Non
     [7, 5]
     """
     return gather(x, index, axis, out=out)
+
+
+def take(x: Tensor, index: Tensor, mode: str = "raise", name: str | None = None) -> Tensor:
+    """Elements of x by their number in row-major order, in the shape of `index`.
+
+    mode: for numbers that no element has "raise" IndexError, "wrap" around, or "clip" to the first or last; then
+    negative numbers count from the end only where they wrap.
+
+    >>> from minipd.ops.creation import arange, to_tensor
+    >>> take(arange(6).reshape([2, 3]), to_tensor([[4, -1]])).tolist(), take(arange(6), to_tensor([7]), "wrap").tolist()
+    ([[4, 5]], [1])
+    """
+    require_index("take", index.payload)
+    if mode not in ("raise", "wrap", "clip"):
+        raise ValueError(f"take: expected mode to be raise, wrap or clip, got {mode!r}")
+    n = prod(x.payload.shape)
+    index = cast(index, dtypes.int64)
+    if mode != "raise":
+        index = remainder(index, n) if mode == "wrap" else minimum(maximum(index, 0), n - 1)
+    return Gather(Reshape(x, shape=(n,)), index, axis=0)
+
+
+def shard_index(input: Tensor, index_num: int, nshards: int, shard_id: int, ignore_value: int = -1) -> Tensor:
+    """Numbers below `index_num` as the shard `shard_id` of `nshards` equal ones counts them, `ignore_value` for those
+    of others.
+
+    >>> from minipd.ops.creation import to_tensor
+    >>> shard_index(to_tensor([[16], [1]]), index_num=20, nshards=2, shard_id=0).tolist()
+    [[-1], [1]]
+    """
+    require_index("shard_index", input.payload)
+    if not 0 <= shard_id < nshards:
+        raise ValueError(f"shard_index: expected 0 <= shard_id < nshards, got {shard_id} and {nshards}")
+    size = -(-index_num // nshards)
+    first = shard_id * size
+    return where(logical_and(input >= first, input < first + size), input - first, ignore_value)
 
 
 def gather_nd(x: Tensor, index: Tensor, name: str | None = None) -> Tensor:

@@ -22,12 +22,13 @@ class Hole(NamedTuple):
 
 HOLES: list[Hole] = [
     Hole("vjp", "no tensor operand that a gradient could belong to", (
-        "arange", "full", "full_int_array", "full_like", "gaussian", "shape_only", "uniform")),
+        "arange", "eye", "linspace", "full", "full_int_array", "full_like", "gaussian", "shape_only", "uniform")),
     Hole("vjp", "drawn by accepting and refusing: no formula leads from the parameter to the draw", (
         "standard_gamma",)),
     Hole("vjp", "the result is a truth value, an index or a count: the gradient is zero wherever it exists", (
         Trait.DISCRETE,)),
     Hole("vjp", "constant between jumps, and in Paddle without a gradient", ("floor_divide", "nextafter")),
+    Hole("vjp", "the bytes of a number, read as another, have no derivative", ("view_dtype",)),
     Hole("vjp", "stopping the gradient is what it is for", ("share_data_",)),
     Hole("vjp", "a step of an optimizer ends what is differentiated", (
         "adadelta", "adagrad", "adamax", "adamw", "amsgrad", "asgd", "lamb", "momentum", "nadam", "radam", "rmsprop",

@@ -197,11 +197,11 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     y = _basic(x, found)
     if not found.arrays:
         return y
-    arrays = _numbers(found.arrays)
+    arrays = numbers_of(found.arrays)
     if len(arrays) == 1:
         return Gather(y, arrays[0][1], axis=arrays[0][0])
     perm, at = _arrays_first(y.ndim, [axis for axis, _ in arrays])
-    tuples = _tuples([numbers for _, numbers in arrays])
+    tuples = tuples_of([numbers for _, numbers in arrays])
     read = GatherNd(Transpose(y, perm=perm), tuples)
     return Transpose(read, perm=_moved_to(at, tuples.ndim - 1, read.ndim)) if at else read
 
@@ -213,7 +213,7 @@ def _basic(x: Tensor, found: Index) -> Tensor:
     return Unsqueeze(y, axis=found.new) if found.new else y
 
 
-def _numbers(arrays: tuple) -> list[tuple[int, Tensor]]:
+def numbers_of(arrays: tuple) -> list[tuple[int, Tensor]]:
     """Masks as numbers: of m dimensions, m arrays.  Raises: TypeError while tracing."""
     out = []
     for axis, array in arrays:
@@ -225,7 +225,7 @@ def _numbers(arrays: tuple) -> list[tuple[int, Tensor]]:
     return out
 
 
-def _tuples(arrays: list[Tensor]) -> Tensor:
+def tuples_of(arrays: list[Tensor]) -> Tensor:
     """The tuples that broadcast arrays of numbers form.   [...] each -> int64 [..., how many]"""
     try:
         shape = broadcast_shapes("arrays of an index", *(a.payload.shape for a in arrays))
@@ -266,8 +266,8 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
         value = cast(value, x.dtype)
     if not found.arrays:
         write(x, SetValue, _for_part(x, found, value), **found.attrs())
-    elif found.whole and _by_tuples(found, value) and found.arrays[0][0] == 0:
-        tuples = _tuples([numbers for _, numbers in _numbers(found.arrays)])
+    elif found.whole and _bytuples_of(found, value) and found.arrays[0][0] == 0:
+        tuples = tuples_of([numbers for _, numbers in numbers_of(found.arrays)])
         write(x, IndexPut, tuples, _fitted(value, tuples.ndim - 1 + x.ndim - tuples.payload.shape[-1]))
     else:
         write(x, index_written, value, found=found)
@@ -276,15 +276,15 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
 def index_written(x: Tensor, value: Any, *, found: Index) -> Tensor:
     """x with `value` at an index with arrays or masks."""
     y = _basic(x, found)
-    if not _by_tuples(found, value):
+    if not _bytuples_of(found, value):
         at, mask = found.arrays[0]
         rest = y.ndim - at - mask.ndim
         value = _fitted(value, rest) if isinstance(value, Tensor) else y.payload.dtype.type(value).item()
         y = where(Reshape(mask, shape=(*mask.payload.shape, *(1,) * rest)), value, y)
     else:
-        arrays = _numbers(found.arrays)
+        arrays = numbers_of(found.arrays)
         perm, at = _arrays_first(y.ndim, [axis for axis, _ in arrays])
-        tuples = _tuples([numbers for _, numbers in arrays])
+        tuples = tuples_of([numbers for _, numbers in arrays])
         made, ndim = tuples.ndim - 1, tuples.ndim - 1 + y.ndim - len(arrays)
         value = _fitted(value, ndim)
         if at and isinstance(value, Tensor) and value.ndim:
@@ -295,7 +295,7 @@ def index_written(x: Tensor, value: Any, *, found: Index) -> Tensor:
     return y if found.whole else SetValue(x, _for_part(x, found, y), **found.attrs())
 
 
-def _by_tuples(found: Index, value: Any) -> bool:
+def _bytuples_of(found: Index, value: Any) -> bool:
     """Whether a write has to know the numbers: not if the index has one mask, and the value is the same for all that it
     selects."""
     (at, mask), *more = found.arrays

@@ -12,17 +12,23 @@ from minipd.framework.tensor import Tensor
 from minipd.framework.views import write, write_anew
 from minipd.ops import (
     activation,
+    along_axis,
     bitwise,
+    diagonal,
     division,
     elementary,
     float_parts,
     logic,
+    masking,
     math,
     norms,
     pointwise,
+    reshape,
     rounding,
     scan,
+    scatter,
     special,
+    triangle,
     two_operands,
 )
 
@@ -39,12 +45,18 @@ INPLACE = {
     float_parts: "copysign ldexp nan_to_num nextafter",
     special: """digamma erf erfinv gammainc gammaincc gammaln i0 i0e i1 i1e lgamma logit multigammaln polygamma sinc""",
     norms: "renorm",
+    scatter: "index_add index_fill index_put scatter",
+    along_axis: "put_along_axis scatter_add",
+    masking: "masked_fill masked_scatter",
+    diagonal: "fill_diagonal fill_diagonal_tensor",
+    triangle: "tril triu",
     activation: "relu sigmoid",
 }
 
 #: The same for functions whose result may have another shape or dtype: then the tensor leaves its memory.
 ANEW = {
     division: "div divide",
+    reshape: "flatten reshape squeeze t transpose unsqueeze",
     scan: "cumprod cumsum logcumsumexp",
     logic: """equal greater greater_equal greater_than less less_equal less_than logical_and logical_not logical_or
               logical_xor not_equal""",

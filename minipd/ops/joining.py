@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
+from minipd.framework import dtype as dtypes
 from minipd.framework.dim import exact_div, is_symbolic, same
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
+from minipd.ops.cast import cast
 from minipd.ops.creation import Full, zeros_like
-from minipd.ops.promotion import promoted
+from minipd.ops.making import into
 from minipd.ops.reshape import Unsqueeze
 from minipd.ops.shapes import agree, normalize_axis
 
-__all__ = ["concat", "split", "stack"]
+__all__ = ["cat", "concat", "split", "stack"]
 
 
 @op("concat", Trait.EXACT)
@@ -84,26 +87,41 @@ sum_ = sum
 
 
 # ------------------------------------------------------------------------------------------- public functions
-def concat(x: Any, axis: Any = 0, name: str | None = None) -> Tensor:
-    """The tensors of the list x, one after the other along `axis`."""
+def concat(x: Any, axis: Any = 0, name: str | None = None, *, out: Tensor | None = None) -> Tensor:
+    """The tensors of the list x, one after the other along `axis`.
+
+    >>> from minipd.ops.creation import to_tensor
+    >>> concat([to_tensor([[1, 2]]), to_tensor([[3]])], axis=1).tolist()
+    [[1, 2, 3]]
+    """
     xs = list(x)
     if not xs:
         raise ValueError("concat: expected at least one tensor, got an empty list")
     axis = axis.item() if isinstance(axis, Tensor) else axis
-    for i in range(1, len(xs)):
-        if xs[i].payload.dtype != xs[0].payload.dtype:
-            xs[0], xs[i] = promoted("concat", xs[0], xs[i])
-    xs = [promoted("concat", xs[0], v)[1] for v in xs]
-    return Concat(*xs, axis=normalize_axis("concat", axis, xs[0].ndim))
+    return into(out, Concat(*of_one_dtype(xs), axis=normalize_axis("concat", axis, xs[0].ndim)))
 
 
-def stack(x: Any, axis: int = 0, name: str | None = None) -> Tensor:
-    """The tensors of the list x, along a new dimension."""
+cat = concat
+
+
+def of_one_dtype(xs: list[Tensor]) -> list[Tensor]:
+    """Tensors cast to the dtype that all of them together are promoted to."""
+    wanted = functools.reduce(dtypes.promote, (x.payload.dtype for x in xs))
+    return [x if x.payload.dtype == wanted else cast(x, wanted) for x in xs]
+
+
+def stack(x: Any, axis: int = 0, name: str | None = None, *, out: Tensor | None = None) -> Tensor:
+    """The tensors of the list x, along a new dimension.
+
+    >>> from minipd.ops.creation import to_tensor
+    >>> stack([to_tensor([1, 2]), to_tensor([3, 4])], axis=1).tolist()
+    [[1, 3], [2, 4]]
+    """
     xs = list(x)
     if not xs:
         raise ValueError("stack: expected at least one tensor, got an empty list")
     at = normalize_axis("stack", axis, xs[0].ndim + 1)
-    return concat([Unsqueeze(v, axis=(at,)) for v in xs], at)
+    return concat([Unsqueeze(v, axis=(at,)) for v in xs], at, out=out)
 
 
 def split(x: Tensor, num_or_sections: Any, axis: Any = 0, name: str | None = None) -> list[Tensor]:

@@ -7,13 +7,16 @@ from typing import Any
 from minipd.framework import dtype as dtypes
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
+from minipd.ops.broadcast import Expand
 from minipd.ops.cast import cast
-from minipd.ops.creation import Full, into, shape_tuple, zeros
+from minipd.ops.creation import Full, shape_tuple, zeros
 from minipd.ops.gather import IndexAdd, IndexPut, ScatterNdAdd, an_axis, number_list
+from minipd.ops.indexing import numbers_of, parse_index, tuples_of
+from minipd.ops.making import into
 from minipd.ops.math import where
 from minipd.ops.reshape import Reshape, Unsqueeze
 
-__all__ = ["index_add", "index_fill", "scatter", "scatter_nd", "scatter_nd_add"]
+__all__ = ["index_add", "index_fill", "index_put", "scatter", "scatter_nd", "scatter_nd_add"]
 
 
 def _same_dtype(what: str, x: Tensor, value: Tensor) -> None:
@@ -77,6 +80,28 @@ def index_add(x: Tensor, index: Tensor, axis: int, value: Tensor, alpha: Any = 1
     if alpha != 1:
         value = cast(value * alpha, x.dtype)
     return into(out, IndexAdd(x, number_list("index_add", index), value, axis=axis))
+
+
+def index_put(x: Tensor, indices: Any, value: Tensor, accumulate: bool = False, name: str | None = None) -> Tensor:
+    """x with `value`, which broadcasts, written (or, if `accumulate`, added) at places of its leading dimensions.
+
+    indices: int tensors, which broadcast against each other, one for each dimension; a mask stands for as many as it
+    has dimensions.
+
+    >>> from minipd.ops.creation import to_tensor, zeros
+    >>> at = (to_tensor([0, 0, 1]), to_tensor([1, 1, 0]))
+    >>> index_put(zeros([2, 2]), at, to_tensor([1.0, 2.0, 3.0]), accumulate=True).tolist()
+    [[0.0, 3.0], [3.0, 0.0]]
+    """
+    _same_dtype("index_put", x, value)
+    found = parse_index(x, tuple(indices))
+    if not found.arrays or not found.whole:
+        raise ValueError(f"index_put: expected int tensors or masks as indices, got {len(indices)} others")
+    tuples = tuples_of([numbers for _, numbers in numbers_of(found.arrays)])
+    if not accumulate:
+        return IndexPut(x, tuples, value)
+    part = (*tuples.payload.shape[:-1], *x.payload.shape[tuples.payload.shape[-1]:])
+    return ScatterNdAdd(x, tuples, Expand(value, shape=part))
 
 
 def index_fill(x: Tensor, index: Tensor, axis: int, value: Any, name: str | None = None) -> Tensor:

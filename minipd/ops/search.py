@@ -15,8 +15,9 @@ from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import broadcast_tensors
-from minipd.ops.creation import into, to_tensor
+from minipd.ops.creation import to_tensor
 from minipd.ops.embedding import take_along_axis
+from minipd.ops.making import into
 from minipd.ops.promotion import promoted
 from minipd.ops.shapes import normalize_axis, shapes_agree
 

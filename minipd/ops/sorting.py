@@ -14,8 +14,8 @@ from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import as_operand
-from minipd.ops.creation import into
 from minipd.ops.embedding import TakeAlongAxisGrad
+from minipd.ops.making import into
 from minipd.ops.reshape import Squeeze
 from minipd.ops.shapes import normalize_axis
 

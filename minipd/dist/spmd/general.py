@@ -39,6 +39,7 @@ all any logsumexp prod
 cummax cummin cumprod cumsum logcumsumexp
 frexp isin
 as_strided diagonal fill_diagonal_tensor flip roll view_dtype
+eye linspace
 """
 
 

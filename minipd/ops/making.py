@@ -1,0 +1,58 @@
+"""What functions that make tensors have in common: the keyword-only parameters of Paddle's."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any
+
+from minipd.framework.meta import describe
+from minipd.framework.tensor import Tensor
+from minipd.framework.views import check_writable, rebind
+
+__all__: list[str] = []
+
+
+def into(out: Tensor | None, result: Tensor) -> Tensor:
+    """What a function with the parameter `out` returns: its result, or `out` with the result written into it.
+
+    Raises: ValueError if `out` has another shape or dtype.
+    """
+    if out is None:
+        return result
+    if out.payload.shape != result.payload.shape or out.payload.dtype != result.payload.dtype:
+        raise ValueError(f"out: expected a tensor like the result, {describe(result.payload)}, got "
+                         f"{describe(out.payload)}")
+    check_writable(out, "out")
+    rebind(out, result, "out")
+    return out
+
+
+def asked_for(made: Tensor, what: str, device: Any, requires_grad: bool) -> Tensor:
+    """A new tensor as its maker's parameters ask for it.  Raises: ValueError for a device that is not here."""
+    if device is not None and "cpu" not in str(device).lower():
+        raise ValueError(f"{what}: expected device to be cpu, the only one here, got {device!r}")
+    if requires_grad:
+        made.stop_gradient = False
+    return made
+
+
+def makes(function: Any) -> Any:
+    """The function with the parameters `out` (a tensor to write the result into), `device` (the CPU is the only one
+    here), `requires_grad` (the opposite of stop_gradient) and `pin_memory` (without effect).
+
+    >>> @makes
+    ... def pi(dtype=None):
+    ...     return Tensor(3.14)
+    >>> pi(requires_grad=True).stop_gradient
+    False
+    """
+    @functools.wraps(function)
+    def make(*args: Any, out: Tensor | None = None, device: Any = None, requires_grad: bool = False,
+             pin_memory: bool = False, **named: Any) -> Tensor:
+        return asked_for(into(out, function(*args, **named)), function.__name__, device, requires_grad)
+
+    own = inspect.signature(function)
+    added = [p for p in inspect.signature(make, follow_wrapped=False).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    make.__signature__ = own.replace(parameters=[*own.parameters.values(), *added])  # type: ignore[attr-defined]
+    return make
