@@ -57,11 +57,14 @@ class FftR2C:
         return Meta(tuple(shape), dtypes.complex_of(x.dtype))
 
     def kernel(xp, x, *, axes, normalization="backward", forward=True, onesided=True):
-        if not onesided:
-            return _transform(xp, x, axes, normalization, forward)
-        if forward:
-            return xp.fft.rfftn(x, axes=axes, norm=normalization)
-        return xp.conj(xp.fft.rfftn(x, axes=axes, norm=OPPOSITE[normalization]))
+        *others, last = axes
+        half = xp.fft.rfft(x, axis=last, norm=normalization if forward else OPPOSITE[normalization])
+        if not forward:                     # elements 0 and n / 2 are real
+            pairs = xp.moveaxis(half, last, -1)[..., 1:(x.shape[last] + 1) // 2]
+            xp.conj(pairs, out=pairs)
+        if others:
+            half = _transform(xp, half, others, normalization, forward)
+        return half if onesided else _whole(xp, half, others, last, x.shape[last])
 
     def vjp_x(g, x: Meta, axes, normalization, forward, onesided):
         if onesided:                        # x has no part in what was left out
@@ -96,6 +99,13 @@ class FftC2R:
 
 def _transform(xp: Any, x: Any, axes: tuple, normalization: str, forward: bool) -> Any:
     return (xp.fft.fftn if forward else xp.fft.ifftn)(x, axes=axes, norm=normalization)
+
+
+def _whole(xp: Any, half: Any, others: list[int], last: int, n: int) -> Any:
+    """All n elements along `last` of a real array's transform: element -k is the conjugate of element k, where -k is
+    counted so along every axis."""
+    rest = xp.conj(xp.flip(xp.take(half, range(1, n - half.shape[last] + 1), last), (*others, last)))
+    return xp.concatenate([half, xp.roll(rest, 1, others) if others else rest], last)
 
 
 def _known(what: str, x: Any, axis: int) -> int:
