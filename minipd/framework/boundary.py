@@ -111,6 +111,8 @@ INSIDE = re.compile(
 
 def _speaks(error: Exception) -> bool:
     """Whether an error's message is one for users: not Python's or numpy's about the inside."""
+    if type(error).__module__.startswith("minipd."):        # of a class of the library's own
+        return True
     if isinstance(error, (AttributeError, KeyError, AssertionError, StopIteration, UnboundLocalError)):
         return False
     text = str(error)

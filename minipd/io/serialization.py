@@ -1,127 +1,128 @@
-"""`paddle.save` and `paddle.load`: nested dicts and lists of tensors and plain values, as one safetensors file.
+"""`paddle.save` and `paddle.load`: nested dicts and lists of tensors and plain values, in a file.
 
-The tensors are the file's tensors, named by their keys (`model/layers.0.weight` where dicts nest), so a saved
-state_dict is a file that any reader of safetensors understands.  The nesting, the plain values and the order are JSON
-in the file's metadata.  The file name says nothing about the format: `.pdparams` and `.safetensors` hold the same.
-Nothing in a file is ever executed.
+    model.pdparams, *.pdopt, ...    Paddle's format: what Paddle writes can be read, and the other way round
+    model.safetensors               the format that other frameworks read too (`nested`)
+
+Whatever a file is called, `load` looks at what is in it.  Nothing in a file is ever executed.
 """
 
 from __future__ import annotations
 
-import json
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from minipd.framework import dtype as dtypes
 from minipd.framework.errors import InputError
+from minipd.framework.files import reason, replacing
 from minipd.framework.tensor import Tensor
-from minipd.io.tensor_file import read_tensors, write_tensors
+from minipd.io import binary_tensor, nested, pickled
+from minipd.io.unpickling import Refused
 
 __all__ = ["load", "save"]
 
-FORMAT = "minipd"       # the metadata entry with the nesting; a file without it is a flat dict of tensors
+SAVE_OPTIONS = ("use_binary_format", "pickle_protocol")
+LOAD_OPTIONS = ("return_numpy", "keep_name_table", "model_filename", "params_filename")
 
 
 def save(obj: Any, path: Any, protocol: int = 4, **configs: Any) -> None:
     """Write dicts, lists and tuples of Tensors, arrays, numbers, strings, bools and None.
 
-    A tensor that comes several times is written once.  The file is written under another name and renamed: the old
-    file stays until the new one is whole.  A distributed tensor is saved with its global value, which takes all its
-    ranks: call `save` on each of them, with different paths.  protocol: accepted for Paddle's sake.
+    path: a file name, whose folder is made if need be, or a binary file object.  The file is written under another name
+    and renamed: the old file stays until the new one is whole.  A tensor that comes several times is written once.  A
+    distributed tensor is saved with its global value, which takes all its ranks: call `save` on each of them, with
+    different paths.
+    protocol: of the pickle, 2 to 4.  use_binary_format: write a single tensor as Paddle's C++ side does.
 
-    Raises: TypeError for other values, naming where they are; InputError if the path cannot be written.
+    Raises: TypeError for other values, naming where they are; ValueError for an unknown protocol or option; InputError
+    if the path cannot be written.
 
     >>> from tempfile import TemporaryDirectory
     >>> from minipd.ops.creation import to_tensor
     >>> with TemporaryDirectory() as folder:
     ...     save({"w": to_tensor([1.5], dtype="bfloat16"), "step": 3}, f"{folder}/state.pdparams")
-    ...     load(f"{folder}/state.pdparams")
-    {'w': Tensor(shape=[1], dtype=bfloat16, place=Place(cpu), stop_gradient=True,
-           [1.50000000]), 'step': 3}
+    ...     found = load(f"{folder}/state.pdparams")
+    >>> found["w"].tolist(), found["w"].dtype, found["step"]
+    ([1.5], paddle.bfloat16, 3)
     """
+    _check_options("save", configs, SAVE_OPTIONS)
     if hasattr(obj, "state_dict"):
         raise TypeError(f"save: expected values, got a {type(obj).__name__}; save its state_dict()")
-    tensors: dict[str, np.ndarray] = {}
-    tree = _Writer(tensors).node(obj, ())
-    write_tensors(Path(path), tensors, {FORMAT: json.dumps(tree)})
-
-
-def load(path: Any, return_numpy: bool = False, **configs: Any) -> Any:
-    """What `save` wrote; of a safetensors file from elsewhere, its tensors by name.
-
-    return_numpy: arrays in place of Tensors.
-    Raises: InputError if there is no file, it was cut short, or it is something else (a pickle, say).
-    """
-    arrays, metadata = read_tensors(Path(path))
-    make = np.array if return_numpy else _tensor
-    if FORMAT not in metadata:
-        return {name: make(a) for name, a in arrays.items()}
+    if isinstance(protocol, bool) or not isinstance(protocol, int) or not 2 <= protocol <= 4:
+        raise ValueError(f"save: expected protocol 2, 3 or 4, got {protocol!r}")
+    if hasattr(path, "write"):
+        _write(obj, path, protocol, configs)
+        return
+    path = Path(path)
     try:
-        return _read(json.loads(metadata[FORMAT]), arrays, make, {})
-    except (ValueError, KeyError, TypeError) as e:
-        raise InputError(f"the nesting that minipd.save writes in {path}", f"something else ({e!r})",
-                         "save the file again") from e
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".safetensors":
+            nested.write(obj, path)
+            return
+        with replacing(path) as temporary, open(temporary, "wb") as file:
+            _write(obj, file, protocol, configs)
+    except OSError as e:
+        raise InputError(f"a place to write {path.name}", f"{path} ({reason(e)})",
+                         "give a file name in a folder that exists or can be made") from e
+
+
+def _write(obj: Any, file: Any, protocol: int, configs: dict) -> None:
+    if not configs.get("use_binary_format"):
+        pickled.dump(obj, file, protocol)
+    elif isinstance(obj, Tensor):
+        file.write(binary_tensor.encode(obj.values("save")))
+    else:
+        raise TypeError(f"save: expected a single tensor with use_binary_format, got a {type(obj).__name__}")
+
+
+def load(path: Any, **configs: Any) -> Any:
+    """What `save` wrote, or Paddle's own `save`; of a safetensors file from elsewhere, its tensors by name.
+
+    path: a file name, or a binary file object, of which one saved object is read.
+    return_numpy: arrays in place of Tensors (bfloat16 as Paddle gives it, as uint16).  keep_name_table: leave the names
+    of a state dict's tensors in it.
+    Raises: InputError if there is no file, it was cut short, or it is something else: also where it asks for anything
+    but plain values and arrays, as a pickle may.
+    """
+    _check_options("load", configs, LOAD_OPTIONS)
+    as_numpy = bool(configs.get("return_numpy"))
+    if hasattr(path, "read"):
+        return _read(path, "a file object", as_numpy, configs)
+    path = Path(path)
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as e:
+        raise InputError("a file to load", f"{path} ({reason(e)})", "check the path") from e
+    return _read(io.BytesIO(data), str(path), as_numpy, configs)
+
+
+def _read(file: Any, where: str, as_numpy: bool, configs: dict) -> Any:
+    start = file.tell()
+    head = file.read(20)
+    file.seek(start)
+    if head[:1] == b"\x80" and head[1:2] in (b"\2", b"\3", b"\4", b"\5"):
+        try:
+            return pickled.load(file, as_numpy, bool(configs.get("keep_name_table")))
+        except Refused as e:
+            raise InputError(f"tensors, arrays and plain values in {where}", str(e),
+                             "a file that was cut short must be copied or saved again; one that asks for more than "
+                             "data would run code, and is not loaded") from e
+    if head[:16] == binary_tensor.HEAD:
+        try:
+            array = binary_tensor.decode(file.read())
+        except ValueError as e:
+            raise InputError(f"a whole binary tensor in {where}", str(e), "copy or save it again") from e
+        return array if as_numpy else Tensor(array)
+    return nested.read(file.read(), where, np.array if as_numpy else _tensor)
 
 
 def _tensor(array: np.ndarray) -> Tensor:
     return Tensor(np.array(array))                      # its own memory, which may be written
 
 
-class _Writer:
-    """Builds the JSON tree: plain values as they are, everything else as {kind: content}."""
-
-    def __init__(self, tensors: dict[str, np.ndarray]):
-        self.tensors = tensors
-        self.names: dict[int, str] = {}                 # id of a Tensor -> the name it is written under
-        self.alive: list[Any] = []                      # keeps those ids unique
-
-    def node(self, x: Any, at: tuple[str, ...]) -> Any:
-        if x is None or type(x) in (bool, int, float, str):
-            return x
-        if isinstance(x, dict):
-            return {"dict": [[self.key(k, at), self.node(v, (*at, str(k)))] for k, v in x.items()]}
-        if isinstance(x, (list, tuple)):
-            return {"tuple" if isinstance(x, tuple) else "list":
-                    [self.node(v, (*at, str(i))) for i, v in enumerate(x)]}
-        if isinstance(x, Tensor):
-            if id(x) not in self.names:
-                self.names[id(x)] = self.add(x.values(f"save of {'/'.join(at)}"), at)
-                self.alive.append(x)
-            return {"tensor": self.names[id(x)]}
-        if isinstance(x, (np.ndarray, np.generic)):
-            return {"array": self.add(np.asarray(x), at)}
-        raise TypeError(f"save: expected Tensors, arrays, numbers, strings, bools, None, or dicts, lists and tuples of "
-                        f"them, got {type(x).__name__} at {'/'.join(at) or 'the top'}")
-
-    def key(self, k: Any, at: tuple[str, ...]) -> Any:
-        if type(k) not in (str, int):
-            raise TypeError(f"save: expected keys that are strings or ints, got {k!r} at {'/'.join(at) or 'the top'}")
-        return k
-
-    def add(self, array: np.ndarray, at: tuple[str, ...]) -> str:
-        dtypes.of(array.dtype)                          # a dtype that minipd has
-        name = "/".join(at) or "value"
-        while name in self.tensors:
-            name += "_"
-        self.tensors[name] = array
-        return name
-
-
-def _read(node: Any, arrays: dict[str, np.ndarray], make: Any, made: dict[str, Any]) -> Any:
-    if not isinstance(node, dict):
-        return node
-    (kind, content), = node.items()
-    if kind == "dict":
-        return {k: _read(v, arrays, make, made) for k, v in content}
-    if kind in ("list", "tuple"):
-        items = [_read(v, arrays, make, made) for v in content]
-        return tuple(items) if kind == "tuple" else items
-    if kind == "array":
-        return np.array(arrays[content])
-    if kind == "tensor":
-        if content not in made:                         # a tensor that came twice is one tensor again
-            made[content] = make(arrays[content])
-        return made[content]
-    raise ValueError(f"unknown kind {kind!r}")
+def _check_options(what: str, configs: dict, known: tuple[str, ...]) -> None:
+    unknown = [name for name in configs if name not in known]
+    if unknown:
+        raise ValueError(f"{what}: expected options among {', '.join(known)}, got {', '.join(unknown)}")

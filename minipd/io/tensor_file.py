@@ -47,28 +47,35 @@ def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
         data = path.read_bytes()
     except OSError as e:
         raise InputError("a file to load", f"{path} ({reason(e)})", "check the path") from e
+    return parse_tensors(data, str(path))
+
+
+def parse_tensors(data: bytes, where: str) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """(arrays by name, metadata) of the bytes of a file.
+
+    Raises: InputError if they were cut short, or are something else.
+    """
     try:
         found = safetensors.deserialize(data)
     except safetensors.SafetensorError as e:
-        raise _not_safetensors(path, data, str(e)) from e
+        raise _not_safetensors(where, data, str(e)) from e
     header = json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
     arrays = {}
     for name, tensor in sorted(found):
         if tensor["dtype"] not in _NUMPY:
-            raise InputError(f"tensors of dtypes {', '.join(_NUMPY)}", f"{name} of {tensor['dtype']} in {path}",
+            raise InputError(f"tensors of dtypes {', '.join(_NUMPY)}", f"{name} of {tensor['dtype']} in {where}",
                              "convert it before saving")
         arrays[name] = np.frombuffer(tensor["data"], _NUMPY[tensor["dtype"]]).reshape(tensor["shape"])
     return arrays, header.get("__metadata__", {})
 
 
-def _not_safetensors(path: Path, data: bytes, why: str) -> InputError:
-    if data[:1] == b"\x80" or data[:2] == b"PK":
-        kind = "a pickle, as Paddle's and PyTorch's own save() write"
-        do = ("loading it would run code from the file; where that framework is installed, write its state dict with "
-              "safetensors, and load that")
+def _not_safetensors(where: str, data: bytes, why: str) -> InputError:
+    if data[:2] == b"PK":
+        kind = "a zip archive with a pickle, as PyTorch's save() writes"
+        do = "where that framework is installed, write its state dict with safetensors, and load that"
     elif "not fully covered" in why or len(data) < 8 or int.from_bytes(data[:8], "little") > len(data) > 8 and (
             data[8:9] == b"{"):
         kind, do = f"{len(data)} bytes of a file that was cut short", "copy or save it again"
     else:
         kind, do = f"something else ({why})", "load what minipd.save wrote, or any other safetensors file"
-    return InputError(f"a whole safetensors file in {path}", kind, do)
+    return InputError(f"a whole safetensors file, or one of Paddle's, in {where}", kind, do)

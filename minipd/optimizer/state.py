@@ -93,10 +93,23 @@ def _steps_of(optimizer: Any, param: Tensor, given: Mapping[str, Any]) -> int:
     return found
 
 
+def _renamed(given: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
+    """Entries that end in another number take the name that is wanted: Paddle counts the optimizers that have been
+    made for a parameter (`linear_0.w_0_moment1_1`)."""
+    out = {}
+    for key, value in given.items():
+        stem, _, n = key.rpartition("_")
+        first = f"{stem}_0"
+        out[first if n.isdecimal() and key not in names and first in names and first not in given else key] = value
+    return out
+
+
 def set_state_dict(optimizer: Any, given: dict[str, Any]) -> None:
     """Give `optimizer` the state `given`; ValueError, with nothing loaded, if it is not such an optimizer's."""
     who, schedule = type(optimizer).__name__, optimizer.rate.schedule
     params = optimizer._parameter_list
+    given = _renamed(given, {state_key(p, name) for p in params
+                             for name in (*optimizer.state_names, *(n.name for n in optimizer.powers))})
     if (schedule is not None) != ("LR_Scheduler" in given):
         raise ValueError(f"state of {who}: expected {'no' if schedule is None else 'an'} entry 'LR_Scheduler', because "
                          f"the learning rate is {'a number' if schedule is None else 'a schedule'}; make the optimizer "
