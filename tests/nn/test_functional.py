@@ -90,6 +90,59 @@ def test_embedding_refuses():
         nn.Embedding(5, 2)(paddle.to_tensor([5]))
 
 
+def test_rows_that_are_looked_up_are_held_to_a_norm():
+    w = paddle.to_tensor([[3.0, 4.0], [0.3, 0.4], [6.0, 8.0]], stop_gradient=False)
+    out = F.embedding(paddle.to_tensor([0, 1, 0]), w, max_norm=1.0)
+    np.testing.assert_allclose(out.numpy(), [[0.6, 0.8], [0.3, 0.4], [0.6, 0.8]], rtol=1e-6)
+    np.testing.assert_allclose(w.numpy(), [[0.6, 0.8], [0.3, 0.4], [6.0, 8.0]], rtol=1e-6)
+    by_sums = F.embedding(paddle.to_tensor([2]), w, max_norm=7.0, norm_type=1.0)
+    np.testing.assert_allclose(by_sums.numpy(), [[3.0, 4.0]], rtol=1e-6)
+
+
+def test_gradients_of_rows_by_frequency():
+    layer = nn.Embedding(4, 2, scale_grad_by_freq=True)
+    layer(paddle.to_tensor([[1, 1], [3, 1]])).sum().backward()
+    np.testing.assert_allclose(layer.weight.grad.numpy(), [[0, 0], [1, 1], [0, 0], [1, 1]], rtol=1e-6)
+    assert repr(nn.Embedding(4, 3, padding_idx=-1)) == (
+        "Embedding(4, 3, padding_idx=-1, sparse=False, scale_grad_by_freq=False)")
+
+
+def test_bilinear():
+    a, b, w, c = rng.normal(size=(3, 2)), rng.normal(size=(3, 4)), rng.normal(size=(5, 2, 4)), rng.normal(size=(1, 5))
+    got = F.bilinear(*map(paddle.to_tensor, (a, b, w, c)))
+    np.testing.assert_allclose(got.numpy(), np.einsum("ni,kij,nj->nk", a, w, b) + c)
+    check_gradients(F.bilinear, a, b, w, c)
+    layer = nn.Bilinear(2, 4, 5)
+    assert repr(layer) == "Bilinear(in1_features=2, in2_features=4, out_features=5, dtype=float32)"
+    assert layer(paddle.ones([3, 2]), paddle.ones([3, 4])).shape == [3, 5]
+    with pytest.raises(ValueError, match=r"bilinear: expected x1 \[N, D1\].* got f32\[3, 2\], f32\[2, 4\], f32"):
+        F.bilinear(paddle.ones([3, 2]), paddle.ones([2, 4]), paddle.ones([5, 2, 4]))
+
+
+def test_distances():
+    a, b = rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
+    for p in (1, 2, 3, np.inf, 0):
+        got = F.pairwise_distance(*map(paddle.to_tensor, (a, b)), p=p, keepdim=True)
+        np.testing.assert_allclose(got.numpy(), np.linalg.norm(a - b + 1e-6, p, axis=-1, keepdims=True))
+        if p:
+            check_gradients(lambda x, y, p=p: F.pairwise_distance(x, y, p), a, b)
+    cos = (a * b).sum(0) / np.linalg.norm(a, axis=0) / np.linalg.norm(b, axis=0)
+    np.testing.assert_allclose(F.cosine_similarity(*map(paddle.to_tensor, (a, b)), axis=0).numpy(), cos)
+    check_gradients(lambda x, y: F.cosine_similarity(x, y, axis=0), a, b)
+    assert F.cosine_similarity(paddle.to_tensor([[1e-5, 0.0]]), paddle.to_tensor([[1e-5, 0.0]])).item() == (
+        pytest.approx(0.01))                                                # the divisor is at least eps
+    assert repr(nn.PairwiseDistance(keepdim=True)) == "PairwiseDistance(p=2.0, keepdim=True)"
+
+
+def test_label_smooth():
+    x = paddle.to_tensor([[1.0, 0.0, 0.0, 0.0]])
+    np.testing.assert_allclose(F.label_smooth(x, epsilon=0.2).numpy(), [[0.85, 0.05, 0.05, 0.05]], rtol=1e-6)
+    prior = paddle.to_tensor([[0.5, 0.5, 0.0, 0.0]])
+    np.testing.assert_allclose(F.label_smooth(x, prior, 0.2).numpy(), [[0.9, 0.1, 0.0, 0.0]], rtol=1e-6)
+    with pytest.raises(ValueError, match=r"expected an epsilon in \[0, 1\], got 2"):
+        F.label_smooth(x, epsilon=2)
+
+
 # -------------------------------------------------------------------------------------------------------- dropout
 class TwoDropouts(nn.Layer):
     def __init__(self):

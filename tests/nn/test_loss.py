@@ -144,6 +144,40 @@ def test_softmax_with_cross_entropy():
     np.testing.assert_allclose(soft.numpy(), -(np.exp(log_p) * log_p).sum(-1, keepdims=True), rtol=1e-12)
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_nll_loss(reduction, weighted):
+    logits, label = rng.normal(size=(2, 3, 5)), rng.integers(0, 5, (2, 3))
+    label[0, 1] = -100
+    weight = rng.uniform(0.5, 2.0, 5) if weighted else None
+    want = by_numpy(logits, label, weight, -100, reduction)
+    options = {"weight": None if weight is None else paddle.to_tensor(weight), "reduction": reduction}
+
+    def loss(x):
+        return F.nll_loss(x, paddle.to_tensor(label), **options)
+    log_p = np.moveaxis(log_probabilities(logits), -1, 1)
+    np.testing.assert_allclose(loss(paddle.to_tensor(log_p)).numpy(), want, rtol=1e-12)
+    check_gradients(loss, log_p)
+    with pytest.raises(ValueError, match="nll_loss: expected labels in 0 .. 4 or ignore_index=-100, got 5"):
+        F.nll_loss(paddle.to_tensor(log_p), paddle.full([2, 3], 5, "int64"))
+
+
+def test_smoothed_distributions_need_not_be_announced():
+    logits, label = rng.normal(size=(3, 4)), np.array([1, 0, 3])
+    hard = F.cross_entropy(paddle.to_tensor(logits), paddle.to_tensor(label), label_smoothing=0.3)
+    soft = F.cross_entropy(paddle.to_tensor(logits), paddle.to_tensor(np.eye(4, dtype="float32")[label]),
+                           label_smoothing=0.3)
+    assert hard.item() == pytest.approx(soft.item())
+
+
+def test_dice_loss():
+    x, label = rng.uniform(0, 1, (2, 2, 3)), np.array([[[1], [0]], [[2], [2]]])
+    hot = np.eye(3)[label[..., 0]]
+    want = np.mean([1 - 2 * (a * b).sum() / (a.sum() + b.sum() + 1e-5) for a, b in zip(x, hot, strict=True)])
+    assert F.dice_loss(paddle.to_tensor(x), paddle.to_tensor(label)).item() == pytest.approx(want)
+    check_gradients(lambda t: F.dice_loss(t, paddle.to_tensor(label)), x)
+
+
 def test_loss_layers():
     x, y = paddle.to_tensor([[0.0, 1.0, 2.0, 3.0]]), paddle.to_tensor([2])
     assert nn.CrossEntropyLoss(label_smoothing=0.1)(x, y).item() == pytest.approx(1.49019, abs=1e-5)
