@@ -6,5 +6,5 @@ FAMILIES = """
     creation cast complex polar math elementary logic bitwise division rounding pointwise two_operands float_parts
     special reduce aggregate scan closeness linalg matrices broadcast reshape slicing joining triangle activation
     ranges embedding gather scatter along_axis sorting search reorder strided diagonal
-    repeating stacking masking loss random distributions refilling inplace
+    repeating stacking masking parts histogram loss random distributions refilling inplace
 """.split()

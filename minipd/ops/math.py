@@ -16,10 +16,12 @@ from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import reduce_to
 from minipd.ops.cast import cast
 from minipd.ops.complex import conj, is_complex
-from minipd.ops.creation import full_like
+from minipd.ops.creation import full_like, to_tensor
 from minipd.ops.elementary import log
 from minipd.ops.families import Binary, Number, NumberBinary
+from minipd.ops.making import into
 from minipd.ops.promotion import NO_ATTRS, as_tensor, binary, promoted, unary
+from minipd.ops.search import nonzero
 from minipd.ops.shapes import broadcast_shapes, elementwise, require_inexact, require_numbers, shape_of, shapes_agree
 
 __all__ = ["abs", "add", "add_n", "maximum", "minimum", "mul", "multiply", "neg", "negative", "pow", "scale", "square",
@@ -336,18 +338,23 @@ def neg(x: Tensor, name: str | None = None) -> Tensor:
 negative = neg
 
 
-def where(condition: Tensor, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
-    """x where the condition holds, else y, broadcast.
+def where(condition: Tensor, x: Any = None, y: Any = None, name: str | None = None, *,
+          out: Tensor | None = None) -> Any:
+    """x where the condition holds, else y, broadcast.  Without x and y: the places where it holds, as `nonzero`.
 
     >>> from minipd.ops.creation import to_tensor
     >>> where(to_tensor([True, False]), to_tensor([1.0, 2.0]), 0.0).tolist()
     [1.0, 0.0]
     """
+    if x is None and y is None:
+        return nonzero(condition, as_tuple=True)
     if x is None or y is None:
-        raise ValueError("where: expected x and y; for the indices of true elements, which depend on values, use numpy")
+        raise ValueError("where: expected x and y, or neither")
     if condition.payload.dtype != dtypes.bool.np:
         raise TypeError(f"where: expected a bool condition, got {condition.dtype}; write a comparison such as c != 0")
-    return dispatch(Where, (condition, *promoted("where", x, y)), NO_ATTRS)
+    if not isinstance(x, Tensor) and not isinstance(y, Tensor):
+        x = to_tensor(x)
+    return into(out, dispatch(Where, (condition, *promoted("where", x, y)), NO_ATTRS))
 
 
 def add_n(inputs: Any, name: str | None = None) -> Tensor:

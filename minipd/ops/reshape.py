@@ -11,7 +11,7 @@ from minipd.framework.tensor import Tensor
 from minipd.ops.creation import shape_tuple
 from minipd.ops.shapes import agree, normalize_axes, normalize_axis
 
-__all__ = ["flatten", "reshape", "squeeze", "t", "transpose", "unsqueeze"]
+__all__ = ["flatten", "ravel", "reshape", "squeeze", "t", "transpose", "unflatten", "unsqueeze"]
 
 
 @op("reshape", Trait.VIEW, Trait.EXACT)
@@ -129,6 +129,33 @@ def reshape(x: Tensor, shape: Any, name: str | None = None) -> Tensor:
             raise ValueError(f"reshape: {total} elements of shape {list(own)} do not divide into {target}")
         target[left_over[0]] = exact_div(total, rest, f"reshape of {list(own)} to {target}")
     return Reshape(x, shape=shape_tuple("reshape", target))
+
+
+def ravel(input: Tensor) -> Tensor:
+    """All elements in one dimension, in row-major order."""
+    return Reshape(input, shape=(prod(input.payload.shape),))
+
+
+def unflatten(x: Tensor, axis: int, shape: Any, name: str | None = None) -> Tensor:
+    """Dimension `axis` as several of the sizes `shape`; -1 (once) is what is left over.
+
+    >>> from minipd.ops.creation import ones
+    >>> unflatten(ones([4, 6]), 1, [2, -1]).shape
+    paddle.Size([4, 2, 3])
+    """
+    at = normalize_axis("unflatten", axis, x.ndim)
+    own = x.payload.shape
+    if not own:
+        raise ValueError(f"unflatten: expected a tensor of at least 1 dimension, got {describe(x.payload)}")
+    sizes = list(shape.tolist() if isinstance(shape, Tensor) else shape)
+    left_over = [i for i, d in enumerate(sizes) if same(d, -1)]
+    rest = prod(d for d in sizes if not same(d, -1))
+    if len(left_over) == 1:
+        sizes[left_over[0]] = exact_div(own[at], rest, f"unflatten of axis {at} of {describe(x.payload)} to {sizes}")
+    elif left_over or not agree(rest, own[at], "unflatten"):
+        raise ValueError(f"unflatten: expected sizes that multiply to {own[at]}, that of axis {at} of "
+                         f"{describe(x.payload)}, and at most one -1, got {sizes}")
+    return Reshape(x, shape=(*own[:at], *shape_tuple("unflatten", sizes), *own[at + 1:]))
 
 
 def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1, name: str | None = None) -> Tensor:
