@@ -83,7 +83,7 @@ class Embedding(Layer):
         attr = ParamAttr.of(weight_attr)
         default = chosen(attr.initializer, XavierUniform(), is_bias=False)
         if padding_idx is not None:
-            default = ZeroRow(default, padding_idx)
+            default = ZeroRow(default or XavierUniform(), padding_idx)
         self.weight = self.create_parameter([num_embeddings, embedding_dim], attr.starting_as(default), device=device)
         if _weight is not None:
             self.weight.set_value(_weight)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minipd.framework.tensor import Tensor
 from minipd.nn.layer import Layer
 
 __all__: list[str] = []
@@ -35,8 +34,8 @@ class FunctionLayer(Layer):
         for option, value in options.items():
             setattr(self, option, value)
 
-    def forward(self, *inputs: Tensor) -> Any:
-        return type(self).function(*inputs, **{option: getattr(self, option) for option in self._options})
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        return type(self).function(*inputs, **kwargs, **{option: getattr(self, option) for option in self._options})
 
     def extra_repr(self) -> str:
         shown = [f"{option}={getattr(self, option)}" for option in self._options]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from minipd.framework.context import using
-from minipd.framework.dim import prod
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.nn import functional as F
@@ -45,7 +45,7 @@ class LayerNorm(Layer):
         super().__init__(dtype=dtype)
         shape = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
         self._normalized_shape, self._epsilon = shape, epsilon
-        self.weight, self.bias = _affine(self, prod(shape), weight_attr if elementwise_affine else False,
+        self.weight, self.bias = _affine(self, math.prod(shape), weight_attr if elementwise_affine else False,
                                          bias_attr if elementwise_affine and bias else False, device)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -189,7 +189,7 @@ class SpectralNorm(Layer):
         self._shape, self._dim, self._power_iters, self._eps = shape, dim % len(shape), power_iters, eps
         rows = shape[self._dim]
         self.register_buffer("weight_u", randn([rows], dtype))
-        self.register_buffer("weight_v", randn([prod(shape) // rows], dtype))
+        self.register_buffer("weight_v", randn([math.prod(shape) // rows], dtype))
 
     def forward(self, x: Tensor) -> Tensor:
         if list(x.shape) != self._shape:

@@ -163,11 +163,11 @@ class BceLoss(FloatingBinary):
 
     def kernel(xp, x, y):
         yes, no = _bounded_log(xp, x), _bounded_log(xp, 1 - x)
-        return -(y * yes + (1 - y) * no)
+        return x.dtype.type(0) - (y * yes + (1 - y) * no)
 
     def kernel_out(xp, out, x, y):
         yes, no = _bounded_log(xp, x), _bounded_log(xp, 1 - x)
-        xp.negative(y * yes + (1 - y) * no, out=out)
+        xp.subtract(x.dtype.type(0), y * yes + (1 - y) * no, out=out)
 
     def vjp_x(g, x, y):
         return reduce_to(g * (x - y) / maximum(x * (1.0 - x), 1e-12), x)

@@ -155,7 +155,8 @@ def swish(x: Tensor, name: str | None = None) -> Tensor:
 
 def softplus(x: Tensor, beta: float = 1, threshold: float = 20, name: str | None = None) -> Tensor:
     """log(1 + e^(beta x)) / beta; x itself where beta x exceeds the threshold."""
-    soft = log_sigmoid(x * -float(beta)) * (-1.0 / beta)
+    soft: Any = 0.0 - log_sigmoid(x * -float(beta))            # not -log_sigmoid: its 0 would be -0
+    soft = soft if beta == 1 else soft / float(beta)
     return where(x * float(beta) > float(threshold), x, soft)
 
 

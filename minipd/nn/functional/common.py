@@ -63,7 +63,7 @@ def embedding(x: Tensor, weight: Tensor, padding_idx: int | None = None, max_nor
         _limit_rows(x, weight, max_norm, norm_type)
     out = lookup.embedding(x, weight, padding_idx)
     if scale_grad_by_freq and not out.stop_gradient:
-        factor = 1.0 / lookup.embedding(x, _how_often(x, weight))
+        factor: Any = 1.0 / lookup.embedding(x, _how_often(x, weight))
         out.register_hook(lambda g: g * cast(factor, g.dtype))
     return out
 

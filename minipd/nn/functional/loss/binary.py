@@ -81,7 +81,7 @@ def soft_margin_loss(input: Tensor, label: Tensor, reduction: str = "mean", name
     """
     check_reduction("soft_margin_loss", reduction)
     require_alike("soft_margin_loss", input=input, label=label)
-    return reduced(-log_sigmoid(cast(label, input.dtype) * input), reduction)
+    return reduced(0.0 - log_sigmoid(cast(label, input.dtype) * input), reduction)
 
 
 def multi_label_soft_margin_loss(input: Tensor, label: Tensor, weight: Tensor | None = None, reduction: str = "mean",

@@ -129,7 +129,7 @@ def multi_label_margin_loss(input: Tensor, label: Tensor, reduction: str = "mean
     before_end = matmul(cast(ended, input.dtype), cast(places.unsqueeze(-1) <= places, input.dtype)) == 0.0
     listed = where(before_end, label, 0)
     hits = logical_and(listed.unsqueeze(-1) == places, before_end.unsqueeze(-1))            # [N, C places, C classes]
-    other = 1.0 - reduce.max(cast(hits, input.dtype), 1)                                    # [N, C classes]
+    other: Any = 1.0 - reduce.max(cast(hits, input.dtype), 1)                                    # [N, C classes]
     short = input.unsqueeze(1) - take_along_axis(input, listed, 1).unsqueeze(-1) + 1.0      # [N, C places, C classes]
     wanted = cast(before_end, input.dtype).unsqueeze(-1) * other.unsqueeze(1)
     return reduced(reduce.sum(relu(short) * wanted, [1, 2]) / float(classes), reduction)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from minipd.framework.tensor import Tensor
 from minipd.nn.functional.loss.reduction import check_reduction, reduced
 from minipd.ops import reduce
@@ -33,7 +35,7 @@ def ctc_loss(log_probs: Tensor, labels: Tensor, input_lengths: Tensor, label_len
     [1.386294]
     """
     check_reduction("ctc_loss", reduction)
-    loss = Warpctc(log_probs, labels, input_lengths, label_lengths, blank=blank, norm_by_times=norm_by_times)
+    loss: Any = Warpctc(log_probs, labels, input_lengths, label_lengths, blank=blank, norm_by_times=norm_by_times)
     if zero_infinity:
         loss = where(loss == float("inf"), 0.0, loss)
     if reduction == "mean":
