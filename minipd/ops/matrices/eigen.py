@@ -103,17 +103,18 @@ def eigh(x: Tensor, UPLO: str = "L", name: str | None = None) -> tuple[Tensor, T
     >>> eigh(to_tensor([[3.0, 0.0], [0.0, 2.0]]))[0].tolist()
     [2.0, 3.0]
     """
-    _check_triangle("eigh", UPLO)
+    _check_hermitian("eigh", x, UPLO)
     return Eigh(x, UPLO=UPLO)
 
 
 def eigvalsh(x: Tensor, UPLO: str = "L", name: str | None = None) -> Tensor:
     """The eigenvalues of each hermitian matrix, ascending: see `eigh`."""
-    _check_triangle("eigvalsh", UPLO)
+    _check_hermitian("eigvalsh", x, UPLO)
     return Eigh(x, UPLO=UPLO)[0]
 
 
-def _check_triangle(what: str, triangle: Any) -> None:
+def _check_hermitian(what: str, x: Tensor, triangle: Any) -> None:
+    require_matrix(what, x, square=True)
     if triangle not in ("L", "U"):
         raise ValueError(f"{what}: expected UPLO 'L' or 'U', the triangle to read, got {triangle!r}")
 
@@ -128,9 +129,10 @@ def eig(x: Tensor, name: str | None = None) -> tuple[Tensor, Tensor]:
     >>> abs(eig(to_tensor([[0.0, 1.0], [-1.0, 0.0]]))[0]).tolist()
     [1.0, 1.0]
     """
+    require_matrix("eig", x, square=True)
     return Eig(x)
 
 
 def eigvals(x: Tensor, name: str | None = None) -> Tensor:
     """The eigenvalues of each square matrix, complex: see `eig`."""
-    return Eig(x)[0]
+    return eig(x)[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import Any
 
 from minipd.framework import dtype as dtypes
@@ -43,7 +44,9 @@ class Lu:
         k = min(m, n)
         if not x.size:
             return xp.zeros_like(x), xp.zeros((*batch, k), "int32"), xp.zeros(batch, "int32")
-        out, pivots = _lapack(xp).lu_factor(x, check_finite=False)
+        with warnings.catch_warnings():         # of singular matrices, of which `infos` tells
+            warnings.simplefilter("ignore")
+            out, pivots = _lapack(xp).lu_factor(x, check_finite=False)
         zero = xp.diagonal(out, axis1=-2, axis2=-1) == 0
         infos = xp.where(zero.any(-1), zero.argmax(-1) + 1, 0)
         return out, (pivots + 1).astype("int32"), xp.asarray(infos).astype("int32")
@@ -134,6 +137,7 @@ def lu(x: Tensor, pivot: bool = True, get_infos: bool = False, name: str | None 
     """
     if not pivot:
         raise ValueError("lu: pivot=False is not supported: without exchanges of rows the factors need not exist")
+    require_matrix("lu", x)
     out, pivots, infos = Lu(x)
     return (out, pivots, infos) if get_infos else (out, pivots)
 

@@ -9,9 +9,8 @@ from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import reduce_to
-from minipd.ops.creation import zeros_like
+from minipd.ops.creation import into, zeros_like
 from minipd.ops.joining import stack
-from minipd.ops.creation import into
 from minipd.ops.matrices.parts import explained, matrix_transpose, require_matrix
 from minipd.ops.promotion import promoted
 from minipd.ops.shapes import agree, broadcast_shapes, common_dtype
@@ -145,12 +144,13 @@ def inverse(x: Tensor, name: str | None = None) -> Tensor:
     >>> inverse(to_tensor([[2.0, 0.0], [0.0, 4.0]])).tolist()
     [[0.5, 0.0], [0.0, 0.25]]
     """
+    require_matrix("inverse", x, square=True)
     return Inverse(x)
 
 
 def inv(x: Tensor, name: str | None = None) -> Tensor:
     """The same as `inverse`."""
-    return Inverse(x)
+    return inverse(x)
 
 
 def det(x: Tensor, name: str | None = None) -> Tensor:
@@ -162,6 +162,7 @@ def det(x: Tensor, name: str | None = None) -> Tensor:
     >>> round(det(to_tensor([[1.0, 2.0], [3.0, 4.0]])).item(), 4)
     -2.0
     """
+    require_matrix("det", x, square=True)
     return Determinant(x)
 
 
@@ -173,6 +174,7 @@ def slogdet(x: Tensor, name: str | None = None) -> Tensor:
     >>> slogdet(to_tensor([[0.0, 1.0], [1.0, 0.0]])).tolist()
     [-1.0, 0.0]
     """
+    require_matrix("slogdet", x, square=True)
     return stack(list(Slogdet(x)))
 
 
@@ -187,6 +189,7 @@ def solve(x: Tensor, y: Tensor, left: bool = True, name: str | None = None, *, o
     >>> solve(to_tensor([[2.0, 0.0], [0.0, 4.0]]), to_tensor([2.0, 2.0])).tolist()
     [1.0, 0.5]
     """
+    require_matrix("solve", x, square=True)
     x, y = promoted("solve", x, y)
     vector = y.ndim == 1 or y.ndim == x.ndim - 1 and tuple(y.payload.shape) == tuple(x.payload.shape[:-1])
     if vector:
@@ -209,5 +212,6 @@ def triangular_solve(x: Tensor, y: Tensor, upper: bool = True, transpose: bool =
     >>> triangular_solve(to_tensor([[1.0, 1.0], [0.0, 2.0]]), to_tensor([[3.0], [4.0]])).tolist()
     [[1.0], [2.0]]
     """
+    require_matrix("triangular_solve", x, square=True)
     x, y = promoted("triangular_solve", x, y)
     return TriangularSolve(x, y, upper=bool(upper), transpose=bool(transpose), unitriangular=bool(unitriangular))

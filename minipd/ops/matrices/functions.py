@@ -73,6 +73,7 @@ def matrix_exp(x: Tensor, name: str | None = None) -> Tensor:
     >>> matrix_exp(to_tensor([[0.0, 1.0], [0.0, 0.0]])).tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """
+    require_matrix("matrix_exp", x, square=True)
     return MatrixExp(x)
 
 

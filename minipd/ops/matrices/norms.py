@@ -12,10 +12,9 @@ from minipd.framework.meta import Meta, describe
 from minipd.framework.row import op
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
-from minipd.ops.creation import full_like
+from minipd.ops.creation import full_like, into
 from minipd.ops.elementary import sqrt
 from minipd.ops.gather import index_select
-from minipd.ops.creation import into
 from minipd.ops.math import where
 from minipd.ops.matrices.equations import inverse
 from minipd.ops.matrices.parts import conjugate, matrix_transpose, require_matrix
@@ -161,11 +160,11 @@ def norm(x: Tensor, p: Any = None, axis: Any = None, keepdim: bool = False, out:
 
 
 def cond(x: Tensor, p: Any = None, name: str | None = None) -> Tensor:
-    """The condition number of each matrix: the norm of x times that of its inverse; inf for a singular matrix.
+    """The condition number of each matrix: the norm of x times that of its inverse.
 
     x: [..., n, n]; [..., m, n] for p None or 2 (the largest singular value over the smallest) or -2 (its inverse).
     p: as for `matrix_norm`.
-    Raises: ValueError for another norm.
+    Raises: ValueError for another norm; for a singular matrix too, except that for p None or 2 the answer is inf.
 
     >>> from minipd.ops.creation import to_tensor
     >>> cond(to_tensor([[4.0, 0.0], [0.0, 2.0]])).item()

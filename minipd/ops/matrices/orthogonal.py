@@ -52,7 +52,7 @@ class Qr:
 
 
 def _tall(q: Tensor, r: Tensor, gq: Tensor, gr: Tensor) -> Tensor:
-    """(gq + q reflected) r^-H; reflected: the lower triangle of r gr^H - gq^H q and above it its adjoint, on the diagonal
+    """(gq + q reflected) r^-H; reflected: the lower triangle of r gr^H - gq^H q, above it its adjoint, on the diagonal
     the real part, for LAPACK makes that of r real.  (Walter, Lehmann 2018.)"""
     low = Tril(r @ adjoint(gr) - adjoint(gq) @ q)
     reflected = (low + adjoint(low)) * (1.0 - identity_like(low) * 0.5)
@@ -82,6 +82,7 @@ def qr(x: Tensor, mode: str = "reduced", name: str | None = None) -> Any:
     """
     if mode not in MODES:
         raise ValueError(f"qr: expected mode {', '.join(map(repr, MODES))}, got {mode!r}")
+    require_matrix("qr", x)
     q, r = Qr(x, mode="complete" if mode == "complete" else "reduced")
     return r if mode == "r" else (q, r)
 

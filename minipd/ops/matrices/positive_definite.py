@@ -61,6 +61,7 @@ def cholesky(x: Tensor, upper: bool = False, name: str | None = None) -> Tensor:
     >>> cholesky(to_tensor([[4.0, 2.0], [2.0, 5.0]])).tolist()
     [[2.0, 0.0], [1.0, 2.0]]
     """
+    require_matrix("cholesky", x, square=True)
     return Cholesky(x, upper=bool(upper))
 
 
@@ -73,6 +74,7 @@ def cholesky_solve(x: Tensor, y: Tensor, upper: bool = False, name: str | None =
     >>> cholesky_solve(to_tensor([[4.0], [8.0]]), to_tensor([[2.0, 0.0], [0.0, 1.0]])).tolist()
     [[1.0], [8.0]]
     """
+    require_matrix("cholesky_solve", y, square=True)
     x, y = promoted("cholesky_solve", x, y)
     if upper:                           # U = L^H
         return TriangularSolve(y, TriangularSolve(conjugate(y), x, upper=True, transpose=True), upper=True)

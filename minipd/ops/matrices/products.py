@@ -9,9 +9,9 @@ from minipd.framework.dim import prod, same, size_hint
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import expand
+from minipd.ops.creation import into
 from minipd.ops.diagonal import diagonal
 from minipd.ops.linalg import matmul
-from minipd.ops.creation import into
 from minipd.ops.matrices.parts import conjugate
 from minipd.ops.promotion import promoted
 from minipd.ops.reorder import roll

@@ -9,9 +9,8 @@ from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
-from minipd.ops.creation import zeros_like
+from minipd.ops.creation import into, zeros_like
 from minipd.ops.diagonal import diag_embed
-from minipd.ops.creation import into
 from minipd.ops.math import maximum
 from minipd.ops.matrices.eigen import Eigh
 from minipd.ops.matrices.orthogonal import qr
@@ -105,6 +104,7 @@ def svd(x: Tensor, full_matrices: bool = False, name: str | None = None, *,
     >>> svd(to_tensor([[0.0, 2.0], [3.0, 0.0]]))[1].tolist()
     [3.0, 2.0]
     """
+    require_matrix("svd", x)
     results = Svd(x, full_matrices=bool(full_matrices))
     return results if out is None else tuple(map(into, out, results))  # type: ignore[return-value]
 
