@@ -50,13 +50,13 @@ class Frexp:
 
     def kernel(xp, x):
         mantissa, exponent = xp.frexp(x)
-        return mantissa, exponent.astype(x.dtype)
+        return xp.asarray(mantissa), xp.asarray(exponent).astype(x.dtype)
 
     def kernel_out(xp, out, x):
         out[0][...], out[1][...] = xp.frexp(x)
 
     def vjp_x(gs, exponent):
-        return None if gs[0] is None else gs[0] * 2.0 ** (-exponent)
+        return gs[1] * 0.0 if gs[0] is None else gs[0] * 2.0 ** -exponent
 
 
 @op("signbit")

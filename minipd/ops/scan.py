@@ -83,26 +83,26 @@ def _scan(xp: Any, function: str, out: Any, x: Any, axis: int, exclusive: bool, 
 
 
 @op("logcumsumexp")
-class LogCumsumExp(Scan):
+class LogCumsumExp:
     """ln of the sums of e^x so far along `axis`, without overflow on the way."""
 
-    def infer_meta(x, *, axis, exclusive=False, reverse=False):
+    def infer_meta(x, *, axis, reverse=False):
         require_floating("logcumsumexp", x)
         return Meta(x.shape, x.dtype)
 
-    def kernel(xp, x, *, axis, exclusive=False, reverse=False):
-        return _scan(xp, "logaddexp", xp.empty_like(x), x, axis, exclusive, reverse)
+    def kernel(xp, x, *, axis, reverse=False):
+        return _scan(xp, "logaddexp", xp.empty_like(x), x, axis, False, reverse)
 
-    def kernel_out(xp, out, x, *, axis, exclusive=False, reverse=False):
-        _scan(xp, "logaddexp", out, x, axis, exclusive, reverse)
+    def kernel_out(xp, out, x, *, axis, reverse=False):
+        _scan(xp, "logaddexp", out, x, axis, False, reverse)
 
-    def vjp_x(g, x, out, axis, exclusive, reverse):
+    def vjp_x(g, x, out, axis, reverse):
         """sum of g e^(x - out) over the sums that x is in, by logarithms again: those of g > 0 and of g < 0."""
         least = dtypes.finfo(dtypes.of(g.payload.dtype)).min / 4.0       # for ln 0: without infinity there is no NaN
 
         def part(g: Tensor) -> Tensor:
             logs = where(g > 0.0, log(where(g > 0.0, g, 1.0)), least) - out
-            return exp(LogCumsumExp(logs, axis=axis, exclusive=exclusive, reverse=not reverse) + x)
+            return exp(LogCumsumExp(logs, axis=axis, reverse=not reverse) + x)
         return part(g) - part(-g)
 
 

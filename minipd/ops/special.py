@@ -35,11 +35,17 @@ def scipy_ufunc(name: str) -> type:
     """The kernels of a row that is scipy's ufunc `name`: a class to inherit them from."""
     class Kernels:
         def kernel(xp, *xs):
-            return _special(xp.__name__, name)(*xs)
+            return _special(xp.__name__, name)(*_of_one_dtype(xs))
 
         def kernel_out(xp, out, *xs):
-            _special(xp.__name__, name)(*xs, out=out)
+            _special(xp.__name__, name)(*_of_one_dtype(xs), out=out)
     return Kernels
+
+
+def _of_one_dtype(xs: tuple) -> Any:
+    """A Python number takes the dtype of the array beside it, as numpy's ufuncs have it; scipy's make float64 of it."""
+    dtype = next(x.dtype for x in xs if hasattr(x, "dtype"))
+    return [x if hasattr(x, "dtype") else dtype.type(x) for x in xs]
 
 
 # ------------------------------------------------------------------------------------------------ error functions

@@ -30,6 +30,7 @@ from tests.ops import (  # noqa: F401  (they fill the table)
     cases_index,
     cases_linalg,
     cases_math,
+    cases_order,
     cases_pairs,
     cases_pooling,
     cases_random,
