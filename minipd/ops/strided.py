@@ -33,8 +33,8 @@ class AsStrided:
         return Meta(shape, x.dtype)
 
     def kernel(xp, x, *, shape, stride, offset=0):
-        flat = x.reshape(-1)                        # a view where x is contiguous
-        return xp.lib.stride_tricks.as_strided(flat[offset:], shape, tuple(s * x.itemsize for s in stride))
+        flat = x.reshape(-1)                        # a view where x is contiguous, or has one dimension
+        return xp.lib.stride_tricks.as_strided(flat[offset:], shape, tuple(s * flat.strides[0] for s in stride))
 
     def put_back(base, view, *, shape, stride, offset=0):
         flat = IndexPut(reshape(base, [-1]), Unsqueeze(_numbers(shape, stride, offset), axis=(1,)), reshape(view, [-1]))
