@@ -154,6 +154,7 @@ def poisson(x: Tensor, name: str | None = None) -> Tensor:
     >>> poisson(to_tensor([0.0, 0.0])).tolist()
     [0.0, 0.0]
     """
+    require_floating("poisson", x.payload)
     return Poisson(x, next_key())
 
 
@@ -178,6 +179,7 @@ def standard_gamma(x: Tensor, name: str | None = None) -> Tensor:
     >>> (standard_gamma(to_tensor([2.0])) > 0.0).item()
     True
     """
+    require_floating("standard_gamma", x.payload)
     return StandardGamma(x, next_key())
 
 
