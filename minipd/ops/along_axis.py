@@ -14,10 +14,10 @@ from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import Expand, ExpandAs
+from minipd.ops.by_number import GatherNd, IndexPut, ScatterNdAdd, an_axis, columns, gathered_shape, require_index
 from minipd.ops.cast import cast
 from minipd.ops.creation import Arange, ones_like, to_tensor
 from minipd.ops.embedding import take_along_axis
-from minipd.ops.gather import GatherNd, IndexPut, ScatterNdAdd, an_axis, columns, gathered_shape, require_index
 from minipd.ops.joining import Concat
 from minipd.ops.logic import equal
 from minipd.ops.reshape import Reshape, Unsqueeze
@@ -90,7 +90,8 @@ def put_along_axis(arr: Tensor, indices: Tensor, values: Any, axis: int, reduce:
     `broadcast`, at most arr's.
     values: a number, or a tensor that broadcasts to the indices (if not `broadcast`: of at least their sizes; what is
     beyond is not used).
-    reduce: "assign", "add", "mul" (or "multiply"), "mean", "amin", "amax".  include_self: whether what was there counts.
+    reduce: "assign", "add", "mul" (or "multiply"), "mean", "amin", "amax".
+    include_self: whether what was there counts.
     Raises: IndexError for a number outside of the axis, ValueError for shapes that do not fit.
 
     >>> x = to_tensor([[10, 30, 20], [60, 40, 50]])

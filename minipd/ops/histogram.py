@@ -10,9 +10,9 @@ import numpy as np
 from minipd.framework import dtype as dtypes
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
+from minipd.ops.by_number import IndexAdd, require_index
 from minipd.ops.cast import cast
 from minipd.ops.creation import Full, ones_like
-from minipd.ops.gather import IndexAdd, require_index
 from minipd.ops.logic import logical_and
 from minipd.ops.math import minimum, where
 from minipd.ops.ranges import linspace

@@ -10,8 +10,8 @@ from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import write
 from minipd.ops.broadcast import Expand
+from minipd.ops.by_number import Gather
 from minipd.ops.cast import cast
-from minipd.ops.gather import Gather
 from minipd.ops.math import where
 from minipd.ops.math import where as _where
 from minipd.ops.reshape import reshape

@@ -7,9 +7,9 @@ from typing import Any
 from minipd.framework.dim import is_symbolic, require_at_least, same
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
+from minipd.ops.by_number import an_axis
 from minipd.ops.cast import cast
 from minipd.ops.creation import shape_tuple
-from minipd.ops.gather import an_axis
 from minipd.ops.reshape import Unsqueeze
 from minipd.ops.slicing import SetValue, normalized_part, take_part
 

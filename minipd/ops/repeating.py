@@ -10,7 +10,7 @@ from minipd.framework.dim import is_symbolic, same
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import Expand
-from minipd.ops.gather import Gather, an_axis
+from minipd.ops.by_number import Gather, an_axis
 from minipd.ops.reshape import Reshape, reshape
 
 __all__ = ["repeat", "repeat_interleave", "tile"]

@@ -1,4 +1,4 @@
-"""Writing elements by number: compositions of the rows in `gather`, and their in-place forms."""
+"""Writing elements by number: compositions of the rows in `by_number`, and their in-place forms."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from minipd.framework import dtype as dtypes
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import Expand
+from minipd.ops.by_number import IndexAdd, IndexPut, ScatterNdAdd, an_axis
 from minipd.ops.cast import cast
 from minipd.ops.creation import Full, shape_tuple, zeros
-from minipd.ops.gather import IndexAdd, IndexPut, ScatterNdAdd, an_axis, number_list
-from minipd.ops.indexing import numbers_of, parse_index, tuples_of
+from minipd.ops.gather import number_list
+from minipd.ops.indexing import numbers_of, tuples_of
+from minipd.ops.indices import parse_index
 from minipd.ops.making import into
 from minipd.ops.math import where
 from minipd.ops.reshape import Reshape, Unsqueeze

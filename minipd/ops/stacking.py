@@ -9,8 +9,8 @@ from minipd.framework.dim import is_symbolic
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import broadcast_tensors
+from minipd.ops.by_number import Gather
 from minipd.ops.creation import Full, to_tensor
-from minipd.ops.gather import Gather
 from minipd.ops.joining import concat, of_one_dtype, split, stack
 from minipd.ops.reshape import Reshape, reshape
 from minipd.ops.shapes import normalize_axis

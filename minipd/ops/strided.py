@@ -9,8 +9,8 @@ from minipd.framework.dim import exact_div, is_symbolic, prod, require_at_least
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
+from minipd.ops.by_number import IndexAdd, IndexPut
 from minipd.ops.creation import Arange, Full, shape_tuple
-from minipd.ops.gather import IndexAdd, IndexPut
 from minipd.ops.reshape import Reshape, Unsqueeze, reshape
 from minipd.ops.shapes import normalize_axis
 

@@ -8,8 +8,9 @@ from tests.ops.case import Case, cases
 @cases("flip", "any")
 def _(d):
     def want(x, axis):
-        return np.array([x[tuple(n - 1 - i if a in axis else i for a, (i, n) in enumerate(zip(at, x.shape, strict=True)))]
-                         for at in np.ndindex(x.shape)]).reshape(x.shape)
+        def mirrored(at):
+            return tuple(n - 1 - i if a in axis else i for a, (i, n) in enumerate(zip(at, x.shape, strict=True)))
+        return np.array([x[mirrored(at)] for at in np.ndindex(x.shape)]).reshape(x.shape)
 
     for shape, axis in (((5,), (0,)), ((2, 3), (1,)), ((2, 3, 2), (0, 2)), ((2, 2), ()), ((0, 3), (0,)), ((1,), (0,))):
         yield Case((d.floats(*shape),), want, {"axis": axis})
@@ -38,8 +39,8 @@ def _(d):
         return np.array([flat[offset + sum(i * s for i, s in zip(at, stride, strict=True))]
                          for at in np.ndindex(*shape)]).reshape(shape)
 
-    for own, shape, stride, offset in (((6,), (3, 2), (2, 1), 0), ((5,), (3, 3), (1, 1), 0), ((2, 3), (3, 2), (1, 3), 0),
-                                       ((3, 4), (2, 2), (5, 2), 3), ((4,), (2, 3), (0, 1), 1), ((4,), (), (), 2),
+    for own, shape, stride, offset in (((6,), (3, 2), (2, 1), 0), ((5,), (3, 3), (1, 1), 0),
+                                       ((2, 3), (3, 2), (1, 3), 0), ((3, 4), (2, 2), (5, 2), 3), ((4,), (2, 3), (0, 1), 1), ((4,), (), (), 2),
                                        ((3,), (0, 2), (1, 1), 0)):
         yield Case((d.floats(*own),), want, {"shape": shape, "stride": stride, "offset": offset})
 

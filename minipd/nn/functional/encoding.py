@@ -7,10 +7,10 @@ from typing import Any
 from minipd.framework.dim import is_symbolic
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
+from minipd.ops.by_number import require_index
 from minipd.ops.cast import cast
 from minipd.ops.creation import arange
 from minipd.ops.embedding import take_along_axis
-from minipd.ops.gather import require_index
 from minipd.ops.joining import stack
 from minipd.ops.reshape import unsqueeze
 

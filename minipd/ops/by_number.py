@@ -1,0 +1,232 @@
+"""Reading and writing elements by number: five rows, on which indexing and the scatter functions stand.
+
+    gather(x, index; axis)        slices along one axis          its adjoint: index_add
+    gather_nd(x, index)           slices at tuples of numbers    its adjoint: scatter_nd_add
+    index_put(x, index, value)    writes at tuples of numbers
+
+A tuple of k numbers names a slice of the first k dimensions; tuples stand in the last dimension of `index`.  Negative
+numbers count from the end.  Where a place is named twice, adding adds both, and of two writes the last one stays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minipd.framework import dtype as dtypes
+from minipd.framework.dim import is_symbolic, prod
+from minipd.framework.meta import Meta, describe
+from minipd.framework.row import Trait, op
+from minipd.framework.tensor import Tensor
+from minipd.ops.broadcast import as_operand, reduce_to
+from minipd.ops.creation import Arange, Full, full_like
+from minipd.ops.logic import equal
+from minipd.ops.reshape import Reshape
+from minipd.ops.shapes import broadcast_shapes, normalize_axis, shape_of, shapes_agree
+
+__all__: list[str] = []
+
+
+# ------------------------------------------------------------------------------------------------ what rows share
+def require_index(what: str, index: Any) -> None:
+    """Raise TypeError unless `index` is an int tensor."""
+    if index.dtype not in dtypes.INTS:
+        raise TypeError(f"{what}: expected an int index, got {describe(index)}; cast it first, index.astype('int64')")
+
+
+def positions(xp: Any, what: str, index: Any, n: int) -> Any:
+    """Numbers of a dimension of size n, counted from the front.
+
+    Raises: IndexError outside of -n .. n-1.
+    """
+    if index.size:
+        low, high = index.min(), index.max()
+        if low < -n or high >= n:
+            raise IndexError(f"{what}: expected numbers in {-n} .. {n - 1}, of a dimension of size {n}, got "
+                             f"{low if low < -n else high}")
+        if low < 0:
+            return xp.where(index < 0, index.astype(xp.int64) + n, index)
+    return index
+
+
+def columns(xp: Any, what: str, index: Any, shape: tuple) -> tuple:
+    """The numbers of each dimension: what an array is indexed with."""
+    return tuple(positions(xp, what, index[..., i], shape[i]) for i in range(index.shape[-1]))
+
+
+def add_at(xp: Any, out: Any, places: tuple, values: Any) -> None:
+    """out[places] += values, places named several times adding up: sorted by place and summed run by run, which is as
+    exact as adding one by one, and many times faster than `add.at`.   places: int [n] each; values: [n, ...]"""
+    if not values.size:
+        return
+    order = xp.lexsort(xp.stack(places[::-1]))
+    places = tuple(p[order] for p in places)
+    new = xp.ones(len(order), bool)
+    new[1:] = False
+    for p in places:
+        new[1:] |= p[1:] != p[:-1]
+    first = xp.flatnonzero(new)
+    out[tuple(p[first] for p in places)] += xp.add.reduceat(values[order], first, axis=0, dtype=values.dtype)
+
+
+def gathered_shape(what: str, x: Any, index: Any) -> tuple:
+    """The shape of the slices of x at tuples of numbers."""
+    require_index(what, index)
+    k = index.shape[-1] if index.shape else None
+    if k is None or is_symbolic(k) or not 1 <= k <= len(x.shape):
+        raise ValueError(f"{what}: expected an index whose last dimension has size 1 to {len(x.shape)}, the numbers "
+                         f"that name a slice of {describe(x)}, got {describe(index)}")
+    return (*index.shape[:-1], *x.shape[k:])
+
+
+def an_axis(what: str, axis: Any, x: Tensor) -> int:
+    """An axis of x, from the front.  Raises: ValueError for a 0-D tensor too, which has none."""
+    if x.ndim == 0:
+        raise ValueError(f"{what}: expected a tensor of at least 1 dimension, got {describe(x.payload)}")
+    return normalize_axis(what, axis, x.ndim)
+
+
+# --------------------------------------------------------------------------------------------------------- rows
+@op("gather", Trait.EXACT)
+class Gather:
+    """The slices of x at the numbers `index` along `axis`; the dimensions of index stand in place of it."""
+
+    def infer_meta(x, index, *, axis=0):
+        require_index("gather", index)
+        return Meta((*x.shape[:axis], *index.shape, *x.shape[axis + 1:]), x.dtype)
+
+    def kernel(xp, x, index, *, axis=0):
+        return x[(slice(None),) * axis + (positions(xp, "gather", index, x.shape[axis]),)]
+
+    def kernel_out(xp, out, x, index, *, axis=0):
+        at = positions(xp, "gather", index, x.shape[axis])
+        if out.size:
+            xp.take(x, at, axis=axis, out=out, mode="clip")     # any mode but the default writes into out directly
+
+    def vjp_x(g, index, x: Meta, axis):
+        return IndexAdd(full_like(as_operand(x), 0.0, g.dtype), index, g, axis=axis)
+
+
+@op("index_add", Trait.INPLACE)
+class IndexAdd:
+    """x with the slices of `value` added at the numbers `index` along `axis`."""
+
+    inplace = {0: 0}
+
+    def infer_meta(x, index, value, *, axis=0):
+        require_index("index_add", index)
+        expected = (*x.shape[:axis], *index.shape, *x.shape[axis + 1:])
+        if not shapes_agree(value.shape, expected, "index_add: the shape of value"):
+            raise ValueError(f"index_add: expected a value of shape {list(expected)}, for {describe(x)} and "
+                             f"{describe(index)} along axis {axis}, got {describe(value)}")
+        return Meta(x.shape, x.dtype)
+
+    def kernel(xp, x, index, value, *, axis=0):
+        out = xp.array(x)
+        _index_add(xp, out, index, value, axis)
+        return out
+
+    def kernel_out(xp, out, x, index, value, *, axis=0):
+        if out is not x:
+            out[...] = x
+        _index_add(xp, out, index, value, axis)
+
+    def vjp_x(g):
+        return g
+
+    def vjp_value(g, index, axis):
+        return Gather(g, index, axis=axis)
+
+
+def _index_add(xp: Any, out: Any, index: Any, value: Any, axis: int) -> None:
+    at = positions(xp, "index_add", index, out.shape[axis]).reshape(-1)
+    value = value.reshape(*value.shape[:axis], at.size, *out.shape[axis + 1:])
+    add_at(xp, xp.moveaxis(out, axis, 0), (at,), xp.moveaxis(value, axis, 0))
+
+
+@op("gather_nd", Trait.EXACT, Trait.ALLOCATES)
+class GatherNd:
+    """out[...] = x[index[..., 0], index[..., 1], ...].   index: int [..., k] -> [..., dimensions k.. of x]"""
+
+    def infer_meta(x, index):
+        return Meta(gathered_shape("gather_nd", x, index), x.dtype)
+
+    def kernel(xp, x, index):
+        return x[columns(xp, "gather_nd", index, x.shape)]
+
+    def vjp_x(g, index, x: Meta):
+        return ScatterNdAdd(full_like(as_operand(x), 0.0, g.dtype), index, g)
+
+
+@op("scatter_nd_add", Trait.INPLACE)
+class ScatterNdAdd:
+    """x with `updates` added at tuples of numbers.   index: int [..., k]; updates: [..., dimensions k.. of x]"""
+
+    inplace = {0: 0}
+
+    def infer_meta(x, index, updates):
+        expected = gathered_shape("scatter_nd_add", x, index)
+        if not shapes_agree(updates.shape, expected, "scatter_nd_add: the shape of updates"):
+            raise ValueError(f"scatter_nd_add: expected updates of shape {list(expected)}, for {describe(x)} and an "
+                             f"index {describe(index)}, got {describe(updates)}")
+        return Meta(x.shape, x.dtype)
+
+    def kernel(xp, x, index, updates):
+        out = xp.array(x)
+        _scatter_add(xp, out, index, updates)
+        return out
+
+    def kernel_out(xp, out, x, index, updates):
+        if out is not x:
+            out[...] = x
+        _scatter_add(xp, out, index, updates)
+
+    def vjp_x(g):
+        return g
+
+    def vjp_updates(g, index):
+        return GatherNd(g, index)
+
+
+def _scatter_add(xp: Any, out: Any, index: Any, updates: Any) -> None:
+    places = tuple(p.reshape(-1) for p in columns(xp, "scatter_nd_add", index, out.shape))
+    add_at(xp, out, places, updates.reshape(places[0].size, *out.shape[len(places):]))
+
+
+@op("index_put", Trait.EXACT, Trait.INPLACE)
+class IndexPut:
+    """x with `value`, which broadcasts, written at tuples of numbers.   index: int [..., k]"""
+
+    inplace = {0: 0}
+
+    def infer_meta(x, index, value):
+        part = gathered_shape("index_put", x, index)
+        if len(shape_of(value)) > len(part) or broadcast_shapes("index_put", part, shape_of(value)) != part:
+            raise ValueError(f"index_put: expected a value that broadcasts to the part written, of shape {list(part)}, "
+                             f"got shape {list(shape_of(value))}")
+        return Meta(x.shape, x.dtype)
+
+    def kernel(xp, x, index, value):
+        out = xp.array(x)
+        out[columns(xp, "index_put", index, x.shape)] = value
+        return out
+
+    def kernel_out(xp, out, x, index, value):
+        if out is not x:
+            out[...] = x
+        out[columns(xp, "index_put", index, x.shape)] = value
+
+    def vjp_x(g, index):
+        return IndexPut(g, index, 0.0)
+
+    def vjp_value(g, index, value: Meta):
+        return reduce_to(_of_the_last(GatherNd(g, index), index, g), value)
+
+
+def _of_the_last(part: Tensor, index: Tensor, g: Tensor) -> Tensor:
+    """The gradient of what was written: a write that a later one at the same place has replaced has none."""
+    batch = index.payload.shape[:-1]
+    k = index.payload.shape[-1]
+    order = Reshape(Arange(start=0, stop=prod(batch), step=1, dtype=dtypes.int64.np), shape=batch)
+    written = IndexPut(Full(shape=tuple(g.payload.shape[:k]), value=-1, dtype=dtypes.int64.np), index, order)
+    stays = equal(GatherNd(written, index), order).astype(part.dtype)
+    return part * Reshape(stays, shape=(*batch, *(1,) * (g.ndim - k)))
