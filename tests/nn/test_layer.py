@@ -36,7 +36,7 @@ def test_names_are_those_of_paddle():
   (inner): Linear(in_features=2, out_features=3, dtype=float32)
   (blocks): LayerList(
     (0): Embedding(4, 2, sparse=False, scale_grad_by_freq=False)
-    (1): Dropout(p=0.1, axis=None, mode=upscale_in_train)
+    (1): Dropout(p=0.1, axis=None, mode=upscale_in_train, inplace=False)
   )
 )"""
 

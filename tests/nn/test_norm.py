@@ -231,3 +231,17 @@ def test_spectral_norm_finds_the_largest_singular_value(dim):
     np.testing.assert_allclose(layer(paddle.to_tensor(w)).numpy(), w / sigma)
     assert layer.weight_u.tolist() == before and layer.state_dict().keys() == {"weight_u", "weight_v"}
     check_gradients(layer, w)
+
+
+def test_a_compiled_batch_norm_moves_its_statistics():
+    x = paddle.to_tensor(rng.normal(size=(4, 3)).astype("float32"))
+    eager, layer = nn.BatchNorm1D(3), nn.BatchNorm1D(3)
+    compiled = paddle.jit.to_static(layer)
+    for _ in range(3):
+        np.testing.assert_allclose(compiled(x).numpy(), eager(x).numpy(), atol=1e-6)
+        np.testing.assert_allclose(layer._mean.numpy(), eager._mean.numpy(), atol=1e-6)
+        np.testing.assert_allclose(layer._variance.numpy(), eager._variance.numpy(), atol=1e-6)
+
+
+def test_names_at_the_root():
+    assert paddle.layer_norm is F.layer_norm and paddle.group_norm is F.group_norm
