@@ -21,15 +21,17 @@ __version__ = "0.1.0"
 
 FLOORS = (
     _Floor(1, opens=("framework", "ops", "autograd", "nn", "optimizer", "regularizer", "io", "amp", "incubate",
-                    "linalg", "metric", "fft", "signal", "hapi", "callbacks", "viz"),
-           exports=("framework.dtype", "framework.printing", "framework.size", "framework.place",
+                    "linalg", "metric", "fft", "signal", "tensor", "hapi",
+                    "callbacks", "viz"),
+           exports=("framework.dtype", "framework.printing", "framework.size", "framework.place", "framework.mode",
                     "framework.tensor", "framework.random", "framework.flags",
                     *(f"ops.{family}" for family in _FAMILIES),
-                    "ops.conv", "ops.pooling", "autograd.mode", "autograd.engine", "nn.param_attr", "nn.parameter", "nn.functional.at_root",
-                    "nn.data_parallel", "amp.at_root", "io.serialization", "io.reader", "hapi.model", "hapi.summary", "hapi.flops"),
+                    "ops.conv", "ops.pooling", "autograd.mode", "autograd.engine", "nn.param_attr", "nn.parameter",
+                    "nn.functional.at_root", "nn.data_parallel", "amp.at_root", "io.serialization", "io.reader",
+                    "hapi.model", "hapi.summary", "hapi.flops"),
            imports=("ops.methods", "ops.update", "ops.norm", "ops.rope", "autograd.tape", "autograd.methods",
                     "autograd", "nn", "optimizer", "regularizer", "io", "amp", "incubate", "linalg", "metric", "fft",
-                    "signal", "hapi", "callbacks")),
+                    "signal", "tensor", "hapi", "callbacks")),
     _Floor(2, opens=("ir", "jit", "static", "executor", "viz.ir"), imports=("ir", "static", "jit", "viz.ir.display")),
     _Floor(3, opens=("passes",), imports=("passes", "passes.stages")),
     _Floor(4, opens=("decomposition", "cinn", "viz.cinn"),
@@ -46,9 +48,9 @@ FLOORS = (
 _names = _wire(__name__, FLOORS, _os.environ)
 globals().update(_names)
 _keep_freed_memory()
-for _name in ("CPUPlace", "CUDAPlace", "ParamAttr", "Parameter", "get_default_dtype", "get_flags", "grad", "in_dynamic_mode",
-              "load", "no_grad", "save", "seed", "set_default_dtype", "set_flags"):
-    if _name in _names:                 # names that `paddle.framework`, our ground floor, has too
+for _name in """CPUPlace CUDAPlace ParamAttr Parameter get_default_dtype get_flags grad in_dynamic_mode load no_grad save
+             seed set_default_dtype set_flags""".split():
+    if _name in _names:                 # names that `paddle.framework`, which is our ground floor, has too
         setattr(_sys.modules[__name__ + ".framework"], _name, _names[_name])
 __all__ = sorted([*_names, "install_as_paddle"])
 
@@ -56,7 +58,7 @@ __all__ = sorted([*_names, "install_as_paddle"])
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minipd\.")
 
 for _module in ("", ".nn", ".nn.functional", ".nn.initializer", ".nn.utils", ".optimizer", ".optimizer.lr",
-                ".regularizer", ".autograd", ".io", ".amp", ".linalg", ".metric", ".fft", ".signal", ".callbacks", ".incubate",
+                ".regularizer", ".autograd", ".io", ".amp", ".linalg", ".metric", ".fft", ".signal", ".tensor", ".callbacks", ".incubate",
                 ".incubate.autograd"):
     _open_to_users(_sys.modules[__name__ + _module])
     _say_what_is_missing(_sys.modules[__name__ + _module])

@@ -115,11 +115,11 @@ def bernoulli(x: Tensor, p: float | None = None, name: str | None = None) -> Ten
 
 def success(like: Tensor, p: Any, what: str) -> Tensor:
     """1 with probability p (a number, or a tensor that broadcasts), else 0, in the shape and dtype of `like`."""
+    kind = dtypes.float64.np
     if isinstance(p, Tensor):
-        values, kind = p.payload, dtypes.float64.np if p.payload.dtype == dtypes.float64.np else dtypes.float32.np
+        kind = kind if p.payload.dtype == kind else dtypes.float32.np
         p = cast(p, dtypes.of(kind))
-    else:
-        values, kind = np.asarray(p), dtypes.float64.np
+    values = p.payload if isinstance(p, Tensor) else np.asarray(p)
     if isinstance(values, np.ndarray) and not ((values >= 0) & (values <= 1)).all():
         raise ValueError(f"{what}: expected probabilities from 0 to 1, got others, or NaN")
     drawn = Uniform(next_key(), shape=tuple(like.payload.shape), dtype=kind)
