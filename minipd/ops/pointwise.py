@@ -13,12 +13,15 @@ from minipd.framework.tensor import Tensor
 from minipd.framework.views import write
 from minipd.ops.cast import cast
 from minipd.ops.creation import clone, into
+from minipd.ops.embedding import take_along_axis
 from minipd.ops.families import Unary
+from minipd.ops.joining import stack
 from minipd.ops.math import add, maximum, minimum
 from minipd.ops.promotion import as_tensor, promoted
+from minipd.ops.reshape import squeeze
 from minipd.ops.shapes import require_inexact, require_numbers
 
-__all__ = ["clamp", "clip", "increment", "lerp", "positive"]
+__all__ = ["clamp", "clip", "increment", "lerp", "multiplex", "positive"]
 
 
 @op("clip")
@@ -118,3 +121,21 @@ def increment(x: Tensor, value: float = 1.0, name: str | None = None) -> Tensor:
         raise ValueError(f"increment: expected a tensor of one element, got {describe(x.payload)}")
     step = value if x.payload.dtype in dtypes.FLOATS else int(value)
     return write(x, add, step)
+
+
+def multiplex(inputs: Any, index: Tensor, name: str | None = None) -> Tensor:
+    """Row i of the tensor `inputs[index[i]]`, for each i.   inputs: [rows, ...] each; index: int [rows, 1].
+
+    >>> from minipd.ops.creation import to_tensor
+    >>> multiplex([to_tensor([[1], [2]]), to_tensor([[3], [4]])], to_tensor([[1], [0]])).tolist()
+    [[3], [2]]
+    """
+    if not isinstance(inputs, (list, tuple)) or len(inputs) < 2:
+        raise ValueError(f"multiplex: expected a list of at least two tensors, got {inputs!r}")
+    tensors = stack(inputs)
+    rows = as_tensor("multiplex", index)
+    shape = tensors.payload.shape
+    if len(shape) < 3 or tuple(rows.payload.shape) not in (shape[1:2], (*shape[1:2], 1)):
+        raise ValueError(f"multiplex: expected tensors of at least two dimensions and an index for each of their rows, "
+                         f"got {describe(inputs[0].payload)} and {describe(rows.payload)}")
+    return squeeze(take_along_axis(tensors, rows.reshape([1, -1] + [1] * (tensors.ndim - 2)), 0), 0)
