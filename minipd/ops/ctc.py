@@ -84,8 +84,8 @@ class WarpctcGrad:
         possible = xp.isfinite(total)
         share = xp.exp(alpha + lattice.backward() - xp.where(possible, total, 0)[:, None])
         out = xp.exp(lattice.log_probs)
-        time, batch, _ = xp.indices(share.shape, sparse=True)
-        xp.subtract.at(out, (time, batch, lattice.states[None]), share)
+        time, batch = xp.arange(share.shape[0])[:, None, None], xp.arange(share.shape[1])[:, None]
+        xp.subtract.at(out, (time, batch, lattice.states), share)
         scale = xp.where(possible, loss_grad, 0)
         if norm_by_times:
             scale = scale / xp.maximum(logits_length, 1)

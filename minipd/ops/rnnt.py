@@ -61,8 +61,9 @@ class WarprnntGrad:
         reads, writes = (grid.straight(part) for part in grid.shares(alpha, grid.backward(), grid.total(alpha)))
         scale = -loss_grad[:, None, None]
         out[..., blank] = reads * scale
-        batch, time, place = xp.indices(grid.labels.shape[:1] + input.shape[1:2] + grid.labels.shape[1:], sparse=True)
-        xp.add.at(out, (batch, time, place, grid.labels[:, None]), writes[:, :, :-1] * scale * (1.0 + fastemit_lambda))
+        batch, time, place = (xp.arange(n) for n in (len(scale), input.shape[1], grid.labels.shape[1]))
+        xp.add.at(out, (batch[:, None, None], time[:, None], place, grid.labels[:, None]),
+                  writes[:, :, :-1] * scale * (1.0 + fastemit_lambda))
         return out
 
     def vjp_input(g):
