@@ -168,8 +168,8 @@ class Layer(Converted, Stateful, Tree):
 
 def _snake_case(name: str) -> str:
     """
-    >>> _snake_case("RMSNorm"), _snake_case("LayerList")
-    ('rms_norm', 'layer_list')
+    >>> _snake_case("RMSNorm"), _snake_case("LayerList"), _snake_case("Conv2DTranspose")
+    ('rms_norm', 'layer_list', 'conv2d_transpose')
     """
     words = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
-    return re.sub("([a-z0-9])([A-Z])", r"\1_\2", words).lower()
+    return re.sub("([a-z])([A-Z])", r"\1_\2", words).lower()

@@ -95,6 +95,7 @@ class MultiHeadAttention(Layer):
                 attn_mask: Tensor | None = None, cache: Any = None) -> Any:
         key = query if key is None else key
         value = query if value is None else value
+        q = self._heads(self.q_proj(query))
         if isinstance(cache, StaticCache):
             k, v = cache
         else:
@@ -104,8 +105,8 @@ class MultiHeadAttention(Layer):
                 k, v = cache
         if attn_mask is not None and attn_mask.payload.dtype in dtypes.INTS:
             attn_mask = attn_mask != 0
-        got = attend("MultiHeadAttention", self._heads(self.q_proj(query)), k.transpose([0, 2, 1, 3]),
-                     v.transpose([0, 2, 1, 3]), attn_mask, dropout_p=self.dropout, training=self.training)
+        got = attend("MultiHeadAttention", q, k.transpose([0, 2, 1, 3]), v.transpose([0, 2, 1, 3]), attn_mask,
+                     dropout_p=self.dropout, training=self.training)
         out = self.out_proj(got.out.reshape([query.shape[0], query.shape[1], self.embed_dim]))
         more = [got.weights] * self.need_weights + [cache] * (cache is not None)
         return (out, *more) if more else out

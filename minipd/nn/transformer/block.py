@@ -77,6 +77,11 @@ class Block(Layer):
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
 
+def _given(cache: Any) -> tuple:
+    """The cache as a further argument, if there is one."""
+    return () if cache is None else (cache,)
+
+
 class TransformerEncoderLayer(Block):
     """Attention of a sequence to itself, then a small network at each place.   Arguments: those of Block.
 
@@ -91,7 +96,7 @@ class TransformerEncoderLayer(Block):
     attentions = ("self_attn",)
 
     def forward(self, src: Tensor, src_mask: Tensor | None = None, cache: Any = None) -> Any:
-        out, new = self._residual(1, src, lambda x: self.self_attn(x, x, x, src_mask, cache))
+        out, new = self._residual(1, src, lambda x: self.self_attn(x, x, x, src_mask, *_given(cache)))
         out, _ = self._residual(2, out, self._feed_forward)
         return out if cache is None else (out, new)
 
@@ -117,10 +122,10 @@ class TransformerDecoderLayer(Block):
     def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
                 cache: Any = None) -> Any:
         own, other = (None, None) if cache is None else cache
-        out, own = self._residual(1, tgt, lambda x: self.self_attn(x, x, x, tgt_mask, cache and cache[0]))
-        out, _ = self._residual(2, out, lambda x: self.cross_attn(x, memory, memory, memory_mask, other))
+        out, new = self._residual(1, tgt, lambda x: self.self_attn(x, x, x, tgt_mask, *_given(own)))
+        out, _ = self._residual(2, out, lambda x: self.cross_attn(x, memory, memory, memory_mask, *_given(other)))
         out, _ = self._residual(3, out, self._feed_forward)
-        return out if cache is None else (out, (own, other))
+        return out if cache is None else (out, (new, other))
 
     def gen_cache(self, memory: Tensor) -> tuple:
         """An empty cache for the sequence's own steps, and the keys and values of `memory`, computed once."""
