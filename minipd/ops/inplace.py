@@ -21,6 +21,7 @@ from minipd.ops import (
     logic,
     masking,
     math,
+    matrices,
     norms,
     pointwise,
     reshape,
@@ -42,9 +43,10 @@ INPLACE = {
     rounding: "ceil floor frac round trunc",
     pointwise: "clamp clip lerp",
     two_operands: "atan2 fmax fmin heaviside hypot logaddexp",
-    float_parts: "copysign ldexp nan_to_num nextafter",
+    float_parts: "copysign nan_to_num nextafter",
     special: """digamma erf erfinv gammainc gammaincc gammaln i0 i0e i1 i1e lgamma logit multigammaln polygamma sinc""",
     norms: "renorm",
+    matrices: "addmm baddbmm",
     scatter: "index_add index_fill index_put scatter",
     along_axis: "put_along_axis scatter_add",
     masking: "masked_fill masked_scatter",
@@ -57,6 +59,7 @@ INPLACE = {
 ANEW = {
     division: "div divide",
     reshape: "flatten reshape squeeze t transpose unsqueeze",
+    float_parts: "ldexp",
     scan: "cumprod cumsum logcumsumexp",
     logic: """equal greater greater_equal greater_than less less_equal less_than logical_and logical_not logical_or
               logical_xor not_equal""",

@@ -9,6 +9,7 @@ from minipd.framework.meta import Meta, describe
 from minipd.framework.row import op
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import reduce_to
+from minipd.ops.creation import into
 from minipd.ops.promotion import promoted
 from minipd.ops.shapes import broadcast_shapes, common_dtype
 
@@ -63,8 +64,8 @@ def _rows(x: Tensor) -> Tensor:
     return x.reshape((prod(s[:-1]), s[-1]))
 
 
-def matmul(x: Tensor, y: Tensor, transpose_x: bool = False, transpose_y: bool = False,
-           name: str | None = None) -> Tensor:
+def matmul(x: Tensor, y: Tensor, transpose_x: bool = False, transpose_y: bool = False, name: str | None = None, *,
+           out: Tensor | None = None) -> Tensor:
     """Paddle's matmul.  A 1-D operand is a row on the left, a column on the right, and leaves no dimension behind.
 
     Raises: ValueError if the inner sizes differ.
@@ -89,7 +90,9 @@ def matmul(x: Tensor, y: Tensor, transpose_x: bool = False, transpose_y: bool = 
         attrs["transpose_x"] = True
     if transpose_y:
         attrs["transpose_y"] = True
-    out = Matmul(x, y, **attrs)
+    product = Matmul(x, y, **attrs)
     if left:
-        out = out.squeeze(-2)
-    return out.squeeze(-1) if right else out
+        product = product.squeeze(-2)
+    if right:
+        product = product.squeeze(-1)
+    return product if out is None else into(out, product)

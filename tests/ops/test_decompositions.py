@@ -223,6 +223,22 @@ def test_covariance():
     check_gradients(linalg.corrcoef, x)
 
 
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (0, 3, 2), (0, 2, 2)])
+def test_matrices_without_elements(shape):
+    a, (*batch, m, n) = np.zeros(shape), shape
+    k = min(m, n)
+    assert [x.shape for x in linalg.svd(t(a))] == [[*batch, m, k], [*batch, k], [*batch, k, n]]
+    assert [x.shape for x in linalg.qr(t(a))] == [[*batch, m, k], [*batch, k, n]]
+    assert linalg.pinv(t(a)).shape == [*batch, n, m]
+    assert linalg.lu(t(a))[1].shape == [*batch, k]
+    assert linalg.matrix_rank(t(a)).tolist() == np.zeros(batch).tolist()
+    assert linalg.lstsq(t(a), t(np.zeros((*batch, m, 4))))[0].shape == [*batch, n, 4]
+    if m == n:
+        for f in (linalg.inv, linalg.cholesky, linalg.matrix_exp, lambda x: linalg.eigh(x)[1]):
+            assert f(t(a)).shape == list(shape)
+        assert linalg.det(t(a)).numpy().tolist() == np.ones(batch).tolist()
+
+
 # ------------------------------------------------------------------------------------------------ bad input
 SINGULAR = np.array([[1.0, 2.0], [2.0, 4.0]])
 

@@ -150,3 +150,15 @@ def test_einsum_of_symbolic_shapes():
     with using(ground=MetaOnly()):
         assert tuple(paddle.einsum("bij,bjk->bik", x, y).payload.shape) == (b, n, n)
         assert tuple(paddle.einsum("bij,bji->b", x, y).payload.shape) == (b,)
+
+
+def test_results_written_into_tensors():
+    x, y = tensors((2, 3), (3, 2))
+    out = paddle.zeros([2, 2], "float64")
+    assert paddle.matmul(x, y, out=out) is out
+    np.testing.assert_allclose(out.numpy(), x.numpy() @ y.numpy())
+    want = 0.5 * out.numpy() + x.numpy() @ y.numpy()
+    assert out.addmm_(x, y, beta=0.5) is out
+    np.testing.assert_allclose(out.numpy(), want)
+    with pytest.raises(ValueError, match=r"out: expected a tensor like the result, f64\[2, 2\], got f64\[2, 3\]"):
+        paddle.matmul(x, y, out=x)

@@ -93,7 +93,7 @@ def lstsq(x: Tensor, y: Tensor, rcond: float | None = None, driver: str | None =
     none = zeros([0], x.dtype)
     solution = _of_full_rank(x, y) if driver == "gels" else pinv(x, rcond) @ y
     rank = cast(matrix_rank(x, rtol=rcond), "int32")
-    least = m > n and (driver == "gels" or bool(rank.min() == n))
+    least = m > n and (driver == "gels" or bool((rank == n).all()))
     rest = (x @ solution - y).abs()
     return (solution, (rest * rest).sum(-2) if least else none,
             zeros([0], "int64") if driver == "gels" else rank,

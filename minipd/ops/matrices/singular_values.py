@@ -9,7 +9,7 @@ from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
-from minipd.ops.creation import into, zeros_like
+from minipd.ops.creation import into, zeros, zeros_like
 from minipd.ops.diagonal import diag_embed
 from minipd.ops.math import maximum
 from minipd.ops.matrices.eigen import Eigh
@@ -131,11 +131,14 @@ def matrix_rank(x: Tensor, tol: Any = None, hermitian: bool = False, atol: Any =
     require_matrix("matrix_rank", x, square=hermitian)
     if tol is not None and (atol is not None or rtol is not None):
         raise ValueError("matrix_rank: expected either tol or atol and rtol, got both")
+    *batch, m, n = x.payload.shape
+    if 0 in (m, n):
+        return zeros(batch, "int64")
     s = Eigh(x)[0].abs() if hermitian else Svd(x)[1]
     largest = s.max(-1)
     if tol is None:
         if atol is None and rtol is None:
-            rtol = max(x.payload.shape[-2:]) * float(dtypes.finfo(s.dtype).eps)  # type: ignore[attr-defined]
+            rtol = max(m, n) * float(dtypes.finfo(s.dtype).eps)  # type: ignore[attr-defined]
         tol = largest * (0.0 if rtol is None else rtol)
         tol = tol if atol is None else maximum(tol, atol)
     above = s > (tol.unsqueeze(-1) if isinstance(tol, Tensor) and tol.ndim else tol)
