@@ -138,6 +138,8 @@ class IndexAdd:
 
 
 def _index_add(xp: Any, out: Any, index: Any, value: Any, axis: int) -> None:
+    if value.shape != (*out.shape[:axis], *index.shape, *out.shape[axis + 1:]):
+        raise ValueError("index_add: a value of another shape")         # `infer_meta` says it better
     at = positions(xp, "index_add", index, out.shape[axis]).reshape(-1)
     value = value.reshape(*value.shape[:axis], at.size, *out.shape[axis + 1:])
     add_at(xp, xp.moveaxis(out, axis, 0), (at,), xp.moveaxis(value, axis, 0))
@@ -188,6 +190,8 @@ class ScatterNdAdd:
 
 
 def _scatter_add(xp: Any, out: Any, index: Any, updates: Any) -> None:
+    if updates.shape != (*index.shape[:-1], *out.shape[index.shape[-1]:]):
+        raise ValueError("scatter_nd_add: updates of another shape")    # `infer_meta` says it better
     places = tuple(p.reshape(-1) for p in columns(xp, "scatter_nd_add", index, out.shape))
     add_at(xp, out, places, updates.reshape(places[0].size, *out.shape[len(places):]))
 

@@ -106,4 +106,5 @@ def gather_nd(x: Tensor, index: Tensor, name: str | None = None) -> Tensor:
     >>> gather_nd(to_tensor([[1, 2], [3, 4]]), to_tensor([[1, 0], [0, 1]])).tolist()
     [3, 2]
     """
+    require_index("gather_nd", index.payload)
     return GatherNd(x, index)

@@ -8,7 +8,7 @@ from minipd.framework import dtype as dtypes
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import Expand
-from minipd.ops.by_number import IndexAdd, IndexPut, ScatterNdAdd, an_axis
+from minipd.ops.by_number import IndexAdd, IndexPut, ScatterNdAdd, an_axis, require_index
 from minipd.ops.cast import cast
 from minipd.ops.creation import Full, shape_tuple, zeros
 from minipd.ops.gather import number_list
@@ -56,6 +56,7 @@ def scatter_nd_add(x: Tensor, index: Tensor, updates: Tensor, name: str | None =
     [[0.0, 0.0], [3.0, 0.0]]
     """
     _same_dtype("scatter_nd_add", x, updates)
+    require_index("scatter_nd_add", index.payload)
     return ScatterNdAdd(x, index, updates)
 
 
@@ -66,7 +67,7 @@ def scatter_nd(index: Tensor, updates: Tensor, shape: Any, name: str | None = No
     >>> scatter_nd(to_tensor([[1], [3]]), to_tensor([5.0, 6.0]), [4]).tolist()
     [0.0, 5.0, 0.0, 6.0]
     """
-    return ScatterNdAdd(zeros(shape_tuple("scatter_nd", shape), updates.dtype), index, updates)
+    return scatter_nd_add(zeros(shape_tuple("scatter_nd", shape), updates.dtype), index, updates)
 
 
 def index_add(x: Tensor, index: Tensor, axis: int, value: Tensor, alpha: Any = 1, name: str | None = None, *,

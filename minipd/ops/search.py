@@ -33,10 +33,7 @@ class SearchSorted:
     """
 
     def infer_meta(sorted_sequence, values, *, right=False, out_int32=False):
-        lead = sorted_sequence.shape[:-1]
-        if lead and not shapes_agree(values.shape[:-1], lead, "searchsorted: the leading dimensions"):
-            raise ValueError("searchsorted: expected a sequence of 1 dimension, or of the values' leading dimensions, "
-                             f"got {describe(sorted_sequence)} and {describe(values)}")
+        _check_sequence(sorted_sequence, values)
         return Meta(values.shape, _number_dtype(out_int32))
 
     def kernel(xp, sorted_sequence, values, *, right=False, out_int32=False):
@@ -46,6 +43,13 @@ class SearchSorted:
         else:
             found = _bisect(xp, sorted_sequence, values, right)
         return xp.where(values != values, n, found).astype(_number_dtype(out_int32))       # noqa: PLR0124  (NaN differs from itself)
+
+
+def _check_sequence(sequence: Any, values: Any) -> None:
+    lead = sequence.shape[:-1]
+    if not sequence.shape or lead and not shapes_agree(values.shape[:-1], lead, "searchsorted: the leading dimensions"):
+        raise ValueError("searchsorted: expected a sequence of 1 dimension, or of the values' leading dimensions, got "
+                         f"{describe(sequence)} and {describe(values)}")
 
 
 def _number_dtype(out_int32: bool) -> np.dtype:
@@ -81,13 +85,11 @@ def searchsorted(sorted_sequence: Tensor, values: Tensor, out_int32: bool = Fals
     if side not in (None, "left", "right") or side == "left" and right:
         raise ValueError(f"searchsorted: expected side to be left or right, and to agree with right={right}, got "
                          f"{side!r}")
-    if sorted_sequence.ndim == 0:
-        raise ValueError("searchsorted: expected a sequence of at least 1 dimension, got "
-                         f"{describe(sorted_sequence.payload)}")
     if sorter is not None:
         sorted_sequence = take_along_axis(sorted_sequence, sorter, -1)
     sequence, values = promoted("searchsorted", sorted_sequence, values if isinstance(values, Tensor) else
                                 to_tensor(values))
+    _check_sequence(sequence.payload, values.payload)
     right = bool(right) or side == "right"
     return into(out, SearchSorted(sequence, values, right=right, out_int32=bool(out_int32)))
 
@@ -169,7 +171,7 @@ def unique_consecutive(x: Tensor, return_inverse: bool = False, return_counts: b
     at = None if axis is None or axis == [] else normalize_axis("unique_consecutive", axis, x.ndim)
     slices = values.reshape(-1) if at is None else np.moveaxis(values, at, 0)
     new = np.ones(len(slices), bool)
-    new[1:] = (slices[1:] != slices[:-1]).reshape(max(len(slices) - 1, 0), -1).any(axis=1)
+    new[1:] = (slices[1:] != slices[:-1]).any(axis=tuple(range(1, slices.ndim)))
     kept = slices[new] if at is None else np.ascontiguousarray(np.moveaxis(slices[new], 0, at))
     counts = np.diff(np.append(np.flatnonzero(new), len(slices)))
     return _answers((kept, np.cumsum(new) - 1, counts), (return_inverse, return_counts), dtype)

@@ -128,6 +128,13 @@ def _along(row: Any, x: Tensor, axis: Any, keepdim: bool = True, **attrs: Any) -
     return Squeeze(out, axis=(at,)), Squeeze(indices, axis=(at,))
 
 
+def _check_count(what: str, x: Tensor, k: Any, axis: int | None) -> None:
+    """Raise ValueError unless 1 <= k <= the size of the axis."""
+    n = x.payload.shape[normalize_axis(what, -1 if axis is None else axis, x.ndim)] if x.ndim else 1
+    require_at_least(k, 1, f"{what}: k")
+    require_at_least(n, k, f"{what}: the size, of {describe(x.payload)} along axis {axis}, of which to choose k = {k}")
+
+
 def _check_ordered(what: str, x: Tensor) -> None:
     if x.payload.dtype.kind == "c":
         raise TypeError(f"{what}: expected a real tensor, got {describe(x.payload)}: complex numbers have no order")
@@ -173,6 +180,7 @@ def topk(x: Tensor, k: Any, axis: int | None = None, largest: bool = True, sorte
     ([7, 5], [3, 2])
     """
     k = k.item() if isinstance(k, Tensor) else k
+    _check_count("topk", x, k, axis)
     values, indices = _along(TopK, x, -1 if axis is None else axis, k=k, largest=bool(largest))
     return TopKRetType(*(into(o, t) for o, t in zip(out or (None, None), (values, indices), strict=True)))
 
@@ -185,7 +193,7 @@ def kthvalue(x: Tensor, k: int, axis: int | None = None, keepdim: bool = False,
     >>> [t.tolist() for t in kthvalue(to_tensor([[30, 10, 20], [1, 2, 3]]), 2)]
     [[20, 2], [2, 1]]
     """
-    require_at_least(k, 1, "kthvalue: k")
+    _check_count("kthvalue", x, k, axis)
     return _along(KthValue, x, -1 if axis is None else axis, keepdim, k=k)
 
 

@@ -25,14 +25,12 @@ class AsStrided:
     """
 
     def infer_meta(x, *, shape, stride, offset=0):
-        if not any(is_symbolic(d) for d in (*shape, *stride, *x.shape)) and prod(shape):
-            last = offset + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
-            if last >= prod(x.shape):
-                raise ValueError(f"as_strided: expected a part of {describe(x)}, of {prod(x.shape)} elements, got "
-                                 f"shape {list(shape)} with strides {list(stride)} from {offset}, up to element {last}")
+        if not any(is_symbolic(d) for d in (*shape, *stride, *x.shape)):
+            _check_inside(x, shape, stride, offset)
         return Meta(shape, x.dtype)
 
     def kernel(xp, x, *, shape, stride, offset=0):
+        _check_inside(x, shape, stride, offset)     # numpy would read whatever memory is there
         flat = x.reshape(-1)                        # a view where x is contiguous, or has one dimension
         return xp.lib.stride_tricks.as_strided(flat[offset:], shape, tuple(s * flat.strides[0] for s in stride))
 
@@ -43,6 +41,13 @@ class AsStrided:
     def vjp_x(g, x: Meta, shape, stride, offset):
         zeros = Full(shape=(prod(x.shape),), value=0.0, dtype=g.payload.dtype)
         return reshape(IndexAdd(zeros, _numbers(shape, stride, offset), reshape(g, [-1]), axis=0), x.shape)
+
+
+def _check_inside(x: Any, shape: tuple, stride: tuple, offset: int) -> None:
+    last = offset + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
+    if prod(shape) and last >= prod(x.shape):
+        raise ValueError(f"as_strided: expected a part of {describe(x)}, of {prod(x.shape)} elements, got shape "
+                         f"{list(shape)} with strides {list(stride)} from {offset}, up to element {last}")
 
 
 def _numbers(shape: tuple, stride: tuple, offset: int) -> Tensor:
