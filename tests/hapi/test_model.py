@@ -139,8 +139,9 @@ def test_a_loader_of_ones_own():
         np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("configs", ["O1", "O2", {"level": "O1", "dtype": "bfloat16", "init_loss_scaling": 8.0}])
-def test_mixed_precision(configs):
+@pytest.mark.parametrize("level", ["O1", "O2"])
+@pytest.mark.parametrize("low", ["float16", "bfloat16"])
+def test_mixed_precision(level, low):
     model = paddle.Model(network())
     opt = paddle.optimizer.SGD(0.5, parameters=model.parameters())
     seen = set()
@@ -148,11 +149,13 @@ def test_mixed_precision(configs):
     def loss(out, label):
         seen.add(paddle.matmul(out, out, transpose_y=True).dtype.name)
         return nn.functional.cross_entropy(out, label)
-    model.prepare(opt, loss, amp_configs=configs)
+    model.prepare(opt, loss, amp_configs={"level": level, "dtype": low, "init_loss_scaling": 8.0})
     model.fit(Points(10), batch_size=4, epochs=2, shuffle=False, verbose=0)
     for got, want in zip(model.parameters(), by_hand(6), strict=True):
         np.testing.assert_allclose(got.astype("float32").numpy(), want, atol=0.03)
-    assert seen == {"bfloat16" if isinstance(configs, dict) else "float16"}
+    assert seen == {low}
+    model.prepare(opt, loss, amp_configs="O1")
+    assert model._scaler.is_enable()
     with pytest.raises(ValueError, match="a level of O0, O1, O2 and options of .*, got level 'O1' and lists"):
         model.prepare(opt, amp_configs={"lists": 1})
 
