@@ -21,9 +21,9 @@ from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
 from minipd.ops.creation import arange
-from minipd.ops.making import into
 from minipd.ops.fft import OPPOSITE, FftC2C, FftC2R, FftR2C, resized
 from minipd.ops.joining import concat
+from minipd.ops.making import asked_for, into
 from minipd.ops.shapes import normalize_axes, normalize_axis
 from minipd.ops.slicing import slice
 
@@ -234,7 +234,8 @@ def fftfreq(n: int, d: float = 1.0, dtype: Any = None, name: str | None = None, 
     >>> fftfreq(4, 0.5).tolist()
     [0.0, 0.5, -1.0, -0.5]
     """
-    return _frequencies("fftfreq", n, d, [arange((n + 1) // 2), arange(-(n // 2), 0)], dtype, out, requires_grad)
+    made = _frequencies("fftfreq", n, d, [arange((n + 1) // 2), arange(-(n // 2), 0)], dtype)
+    return asked_for(into(out, made), "fftfreq", device, requires_grad)
 
 
 def rfftfreq(n: int, d: float = 1.0, dtype: Any = None, name: str | None = None, *, out: Tensor | None = None,
@@ -244,17 +245,15 @@ def rfftfreq(n: int, d: float = 1.0, dtype: Any = None, name: str | None = None,
     >>> rfftfreq(4, 0.5).tolist()
     [0.0, 0.5, 1.0]
     """
-    return _frequencies("rfftfreq", n, d, [arange(n // 2 + 1)], dtype, out, requires_grad)
+    made = _frequencies("rfftfreq", n, d, [arange(n // 2 + 1)], dtype)
+    return asked_for(into(out, made), "rfftfreq", device, requires_grad)
 
 
-def _frequencies(what: str, n: int, d: float, counts: list[Tensor], dtype: Any, out: Tensor | None,
-                 requires_grad: bool) -> Tensor:
+def _frequencies(what: str, n: int, d: float, counts: list[Tensor], dtype: Any) -> Tensor:
     if n < 1 or d == 0:
         raise ValueError(f"{what}: expected n > 0 samples at intervals d that are not 0, got n={n}, d={d}")
     dtype = dtypes.get_default_dtype_np() if dtype is None else dtypes.to_np(dtype)
-    made = into(out, cast(concat(counts), dtype) * (1.0 / (n * d)))
-    made.stop_gradient = not requires_grad
-    return made
+    return cast(concat(counts), dtype) * (1.0 / (n * d))
 
 
 def fftshift(x: Tensor, axes: Any = None, name: str | None = None) -> Tensor:

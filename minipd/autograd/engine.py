@@ -20,6 +20,7 @@ import numpy as np
 from minipd.autograd.hooks import through_hooks
 from minipd.autograd.saved_hooks import Packed
 from minipd.autograd.tape import Node, meta_of, node_of
+from minipd.framework.context import using
 from minipd.framework.meta import Meta, describe
 from minipd.framework.rank import current
 from minipd.framework.row import ROWS
@@ -57,6 +58,9 @@ class Pass:
         All users of a node are newer than it, so when it is the newest node left, its gradient is complete.
         """
         context = current()
+        if context.amp is not None:         # a gradient has its primal's dtype, whatever surrounds `backward()`
+            with using(amp=None):
+                return self.run(roots)
         recording = context.grad_enabled
         context.set_grad_enabled(self.create_graph)
         heap, pending, pop = self.heap, self.pending, heappop
@@ -145,7 +149,7 @@ class Pass:
                     and not node.row.raw_gradient:
                 g = match(g, node.metas[i])
             if node.hooks is not None and i in node.hooks:
-                g = conj(through_hooks(node, i, self.owned(conj(g))))       # a hook may write it in place
+                g = conj(through_hooks(node, i, self.owned(conj(g)), not self.want))        # who may write it in place
                 self.lent.add(id(g.payload))
             if (node, i) in self.want:
                 self.found[node, i] = self.owned(conj(g))

@@ -6,6 +6,7 @@ registered twice and taken off once.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -47,12 +48,54 @@ def register_hook(x: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHandle:
     return RemovableHandle(hooks, number)
 
 
-def through_hooks(node: Node, index: int, g: Tensor) -> Tensor:
-    """The gradient of a result after its hooks, each of which sees what the one before has returned.
+class Retain:
+    """A hook that adds the gradient to `.grad` of the tensor, which is no leaf.  It does not keep the tensor alive."""
+
+    def __init__(self, x: Tensor):
+        self.tensor = weakref.ref(x)
+
+    def __call__(self, g: Tensor) -> None:
+        x = self.tensor()
+        if x is not None:
+            x.grad = Tensor(g.payload) if x.grad is None else x.grad + g
+            x.grad.stop_gradient = False
+
+
+def retain_grads(self: Tensor) -> None:
+    """Let `backward` fill `.grad` of this tensor too, though it is no leaf.
+
+    Raises: RuntimeError if it does not take part in differentiation.
+
+    >>> from minipd.ops.creation import to_tensor
+    >>> x = to_tensor(3.0, stop_gradient=False)
+    >>> y = x * x
+    >>> y.retain_grads()
+    >>> (y * 2.0).backward()
+    >>> y.grad.item()
+    2.0
+    """
+    if self.is_leaf and not self.stop_gradient:
+        return                              # it is filled anyhow
+    if self.stop_gradient or not any(isinstance(hook, Retain) for hook in hooks_of(self)):
+        register_hook(self, Retain(self))
+
+
+def hooks_of(x: Tensor) -> list[Callable]:
+    """The hooks on the value that `x` holds."""
+    hooks = None if x.node is None else x.node.hooks
+    return [] if hooks is None else list(hooks.get(x.index, {}).values())
+
+
+def through_hooks(node: Node, index: int, g: Tensor, retain: bool) -> Tensor:
+    """The gradient of a result after its hooks, each of which sees what the one before has returned; what is retained,
+    if it is, is the last.
 
     Raises: TypeError, ValueError for a hook that returns no tensor, or one that cannot be this gradient.
     """
-    for hook in list(node.hooks[index].values()):           # a hook may take itself off
+    hooks = list(node.hooks[index].values())                # a copy: a hook may take itself off
+    for hook in sorted(hooks, key=lambda hook: isinstance(hook, Retain)):
+        if isinstance(hook, Retain) and not retain:
+            continue
         new = hook(g)
         if new is None:
             continue

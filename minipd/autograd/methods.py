@@ -29,4 +29,5 @@ def gradient(self: Tensor) -> Any:
 
 Tensor.backward = backward                              # type: ignore[attr-defined]
 Tensor.gradient = gradient                              # type: ignore[attr-defined]
+Tensor.retain_grads = hooks.retain_grads                # type: ignore[attr-defined]
 Tensor.register_hook = hooks.register_hook              # type: ignore[attr-defined]

@@ -58,7 +58,7 @@ class RankContext:
         self.flags: dict[str, Any] = {}
         self.counters: defaultdict[str, int] = defaultdict(int)
         self.lazy_init = False
-        self.static_program: Any = None
+        self.static_mode = False            # what `enable_static` has asked for
         self.global_initializers: tuple = (None, None)      # of weights, of biases: instead of what layers choose
         self.compose()
 

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from minipd.framework import dtype as dtypes
+from minipd.framework.memory import InMemory
 from minipd.framework.meta import describe
 from minipd.framework.printing import PREFIX, text_of
 from minipd.framework.rank import current
+from minipd.framework.size import Size
 
 if TYPE_CHECKING:
     from minipd.framework.tensor_methods import TensorMethods      # a stub: what floors attach to Tensor
@@ -26,27 +28,6 @@ else:
     TensorMethods = object
 
 __all__ = ["Parameter", "Tensor"]
-
-
-class Size(tuple):
-    """A shape: a tuple that also equals a list, as Paddle code compares it.
-
-    >>> Size((2, 3)) == [2, 3]
-    True
-    """
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        return tuple.__eq__(self, tuple(other) if isinstance(other, list) else other)
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    __hash__ = tuple.__hash__
-
-    def __repr__(self) -> str:
-        return f"paddle.Size([{', '.join(map(str, self))}])"
 
 
 class Storage:
@@ -67,7 +48,7 @@ class Storage:
         self.torn = False
 
 
-class Tensor(TensorMethods):
+class Tensor(InMemory, TensorMethods):
     """A multi-dimensional array with a gradient history.  Build one with `to_tensor`.
 
     Paddle's `paddle.Tensor`: `stop_gradient` is True unless the tensor takes part in differentiation; `grad` is filled
@@ -108,13 +89,16 @@ class Tensor(TensorMethods):
     def ndim(self) -> int:
         return len(self.payload.shape)
 
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return len(self.payload.shape)
+
+    ndimension = dim
+
     @property
     def size(self) -> int:
         """The number of elements."""
-        n = 1
-        for d in self.payload.shape:
-            n = n * d
-        return n
+        return Size(self.payload.shape).numel()
 
     @property
     def name(self) -> str:
@@ -245,7 +229,7 @@ class Tensor(TensorMethods):
         p = self.payload
         if type(p) is not np.ndarray:
             return f"Tensor({p!r}, stop_gradient={self.stop_gradient})"
-        return (f"Tensor(shape={list(p.shape)}, dtype={self.dtype.name}, place=Place(cpu), "
+        return (f"Tensor(shape={list(p.shape)}, dtype={self.dtype.name}, place={self.place}, "
                 f"stop_gradient={self.stop_gradient},\n{' ' * PREFIX}{text_of(p, PREFIX)})")
 
 

@@ -14,8 +14,9 @@ from minipd.framework.row import Trait, op, ufunc
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import reduce_to
 from minipd.ops.cast import cast
-from minipd.ops.creation import full_like, into
+from minipd.ops.creation import full_like
 from minipd.ops.families import Unary
+from minipd.ops.making import into
 from minipd.ops.shapes import agree, elementwise
 
 __all__ = ["as_complex", "as_real", "complex", "conj", "imag", "is_complex", "real", "view_as_complex", "view_as_real"]

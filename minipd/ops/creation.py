@@ -12,7 +12,7 @@ from minipd.framework.dim import is_symbolic
 from minipd.framework.meta import Meta
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
-from minipd.framework.views import check_writable, rebind
+from minipd.framework.views import write_anew
 from minipd.ops.cast import cast
 from minipd.ops.making import asked_for, makes
 from minipd.ops.making import into as into
@@ -84,13 +84,13 @@ def _arange_size(start: Any, stop: Any, step: Any) -> Any:
 
 @op("assign", Trait.EXACT, Trait.ELEMENTWISE)
 class Assign:
-    """A copy."""
+    """A copy, in row-major memory."""
 
     def infer_meta(x):
         return Meta(x.shape, x.dtype)
 
     def kernel(xp, x):
-        return xp.array(x)
+        return xp.array(x, order="C")
 
     def kernel_out(xp, out, x):
         out[...] = x
@@ -199,14 +199,13 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: Any = None, na
 
 
 def assign(x: Any, output: Tensor | None = None) -> Tensor:
-    """A copy of x (differentiable), or, with `output`, x written into it."""
+    """A copy of x (differentiable), or, with `output`, x written into it, whatever shape and dtype it had."""
     x = x if isinstance(x, Tensor) else to_tensor(x)
-    out = Assign(x)
-    if output is None:
-        return out
-    check_writable(output, "assign")
-    rebind(output, out, "assign")
-    return output
+    return Assign(x) if output is None else write_anew(output, _assign, x)
+
+
+def _assign(_: Tensor, x: Tensor) -> Tensor:
+    return Assign(x)
 
 
 def clone(x: Tensor, name: str | None = None) -> Tensor:

@@ -7,6 +7,7 @@ import inspect
 from typing import Any
 
 from minipd.framework.meta import describe
+from minipd.framework.place import check_device
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import check_writable, rebind
 
@@ -30,8 +31,7 @@ def into(out: Tensor | None, result: Tensor) -> Tensor:
 
 def asked_for(made: Tensor, what: str, device: Any, requires_grad: bool) -> Tensor:
     """A new tensor as its maker's parameters ask for it.  Raises: ValueError for a device that is not here."""
-    if device is not None and "cpu" not in str(device).lower():
-        raise ValueError(f"{what}: expected device to be cpu, the only one here, got {device!r}")
+    check_device(what, device)
     if requires_grad:
         made.stop_gradient = False
     return made

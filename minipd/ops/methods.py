@@ -72,6 +72,16 @@ def transposed(self: Tensor) -> Tensor:
     return self.transpose(tuple(reversed(range(self.ndim))))
 
 
+def matrix_transposed(self: Tensor) -> Tensor:
+    """The last two dimensions exchanged.
+
+    Raises: ValueError if there are fewer.
+    """
+    if self.ndim < 2:
+        raise ValueError(f"mT: expected a tensor of at least 2 dimensions, got {describe(self.payload)}")
+    return self.transpose((*range(self.ndim - 2), self.ndim - 1, self.ndim - 2))
+
+
 def zero_(self: Tensor) -> Tensor:
     """Zeros, in place."""
     check_writable(self, "zero_")
@@ -105,9 +115,12 @@ def set_value(self: Tensor, value: Any) -> None:
         rebind(self, new, "set_value")
 
 
-def clear_gradient(self: Tensor, set_to_zero: bool = False) -> None:
-    """Forget `.grad` (or fill it with zeros)."""
-    self.grad = creation.zeros_like(self.grad) if set_to_zero and self.grad is not None else None
+def clear_gradient(self: Tensor, set_to_zero: bool = True) -> None:
+    """Let `.grad` be zeros, or None where there is none yet, or if not `set_to_zero`."""
+    if self.grad is not None:
+        self.grad = creation.zeros_like(self.grad) if set_to_zero else None
+    if self.grad is not None:
+        self.grad.stop_gradient = False
 
 
 for _method in (astype, zero_, fill_, set_value, clear_gradient):
@@ -116,3 +129,4 @@ Tensor.cast = astype
 Tensor.clear_grad = clear_gradient
 Tensor.__iter__ = _iterate
 Tensor.T = property(transposed)
+Tensor.mT = property(matrix_transposed)

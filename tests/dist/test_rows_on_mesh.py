@@ -20,6 +20,7 @@ from tests.dist.ranks import on_mesh
 from tests.dist.simulated import split
 from tests.ops import (  # noqa: F401  (they fill the table)
     cases_activation,
+    cases_attributes,
     cases_complex,
     cases_conv,
     cases_elementary,

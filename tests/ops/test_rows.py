@@ -19,6 +19,7 @@ from minipd.framework.tensor import Tensor
 from minipd.ops.matrices.parts import hermitian_part
 from tests.ops import (  # noqa: F401  (they fill the table)
     cases_activation,
+    cases_attributes,
     cases_complex,
     cases_conv,
     cases_elementary,
