@@ -35,7 +35,7 @@ from minipd.nn.activation import (
 )
 from minipd.nn.batch_norm import BatchNorm, BatchNorm1D, BatchNorm2D, BatchNorm3D, SyncBatchNorm
 from minipd.nn.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
-from minipd.nn.common import Bilinear, Embedding, Flatten, Identity, Linear
+from minipd.nn.common import Bilinear, Embedding, Flatten, Identity, Linear, Unflatten
 from minipd.nn.container import LayerDict, LayerList, ParameterDict, ParameterList, Sequential
 from minipd.nn.conv import *  # noqa: F403
 from minipd.nn.decode import BeamSearchDecoder, dynamic_decode
@@ -115,5 +115,5 @@ __all__ = ["AdaptiveLogSoftmaxWithLoss", "AlphaDropout", "BCELoss", "BCEWithLogi
            "Softmax", "Softmax2D", "Softplus", "Softshrink", "Softsign", "SpectralNorm", "Swish", "SyncBatchNorm",
            "Tanh", "Tanhshrink", "ThresholdedReLU", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
            "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
-           "conv", "dynamic_decode", "functional", "initializer", "padding", "pooling", "utils", "vision",
+           "Unflatten", "conv", "dynamic_decode", "functional", "initializer", "padding", "pooling", "utils", "vision",
            *conv.__all__, *padding.__all__, *pooling.__all__, *vision.__all__]

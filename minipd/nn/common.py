@@ -1,4 +1,4 @@
-"""Layers with few words: Linear, Bilinear, Embedding, Identity, Flatten."""
+"""Layers with few words: Linear, Bilinear, Embedding, Identity, Flatten, Unflatten."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from typing import Any
 
 from minipd.framework.tensor import Tensor
 from minipd.nn import functional as F
+from minipd.nn.function_layer import FunctionLayer
 from minipd.nn.initializer import XavierUniform
 from minipd.nn.initializer.base import chosen
 from minipd.nn.initializer.given import ZeroRow
 from minipd.nn.layer import Layer
 from minipd.nn.param_attr import ParamAttr
-from minipd.ops.reshape import flatten
+from minipd.ops.reshape import flatten, unflatten
 
-__all__ = ["Bilinear", "Embedding", "Flatten", "Identity", "Linear"]
+__all__ = ["Bilinear", "Embedding", "Flatten", "Identity", "Linear", "Unflatten"]
 
 
 class Linear(Layer):
@@ -120,3 +121,17 @@ class Flatten(Layer):
 
     def forward(self, input: Tensor) -> Tensor:
         return flatten(input, self.start_axis, self.stop_axis)
+
+
+class Unflatten(FunctionLayer):
+    """The dimension `axis` as several, of the sizes `shape`; one of them may be -1.
+
+    >>> from minipd.ops.creation import ones
+    >>> Unflatten(1, [2, -1])(ones([4, 6, 8])).shape
+    paddle.Size([4, 2, 3, 8])
+    """
+
+    function = staticmethod(unflatten)
+
+    def __init__(self, axis: int, shape: Any, name: str | None = None):
+        super().__init__(name, axis=axis, shape=shape)

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from minipd.framework.tensor import Tensor
 from minipd.nn.functional.activation import log_softmax
+from minipd.nn.functional.encoding import gather_tree
 from minipd.nn.rnn.cell import map_states
 from minipd.ops.cast import cast
 from minipd.ops.creation import arange, full, to_tensor, zeros
 from minipd.ops.division import floor_divide, mod
-from minipd.ops.embedding import take_along_axis
 from minipd.ops.joining import stack
 from minipd.ops.logic import logical_not, logical_or
 from minipd.ops.math import where
@@ -171,11 +171,7 @@ class BeamSearchDecoder(Decoder):
 
     def finalize(self, outputs: Outputs, final_states: States, sequence_lengths: Tensor) -> tuple[Tensor, States]:
         """The numbers of each beam at the end, from the last step back to the first.   int64 [steps, B, beams]"""
-        beam, back = arange(self.beam_size).expand(outputs.parent_ids.shape[1:]), []
-        for t in reversed(range(outputs.parent_ids.shape[0])):
-            back.append(take_along_axis(outputs.predicted_ids[t], beam, 1))
-            beam = take_along_axis(outputs.parent_ids[t], beam, 1)
-        return stack(back[::-1]), final_states
+        return gather_tree(outputs.predicted_ids, outputs.parent_ids), final_states
 
     @property
     def tracks_own_finished(self) -> bool:
