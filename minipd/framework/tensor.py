@@ -23,7 +23,7 @@ from minipd.framework.rank import current
 from minipd.framework.size import Size
 
 if TYPE_CHECKING:
-    from minipd.framework.tensor_methods import TensorMethods      # a stub: what floors attach to Tensor
+    from minipd.framework.tensor_methods import TensorMethods  # a stub: what floors attach to Tensor
 else:
     TensorMethods = object
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from minipd.framework.boundary import entrance
 from minipd.framework.context import using
-from minipd.framework.meta import Unfilled
+from minipd.framework.meta import Unfilled, describe
 from minipd.framework.row import ROWS
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import check_writable, rebind
