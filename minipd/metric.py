@@ -58,6 +58,8 @@ class Accuracy(Metric):
 
     def __init__(self, topk: Sequence[int] = (1,), name: str | None = None, *args: Any, **kwargs: Any):
         self.topk = tuple(topk)
+        self.total: list[float]
+        self.count: int
         if not self.topk or min(self.topk) < 1:
             raise ValueError(f"Accuracy: expected topk with numbers from 1 on, got {topk}")
         base = name or "acc"

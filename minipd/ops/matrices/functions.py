@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from minipd.framework.meta import Meta
@@ -9,6 +10,7 @@ from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.creation import zeros_like
 from minipd.ops.joining import concat
+from minipd.ops.linalg import matmul
 from minipd.ops.matrices.equations import inverse
 from minipd.ops.matrices.parts import identity_like, matrix_transpose, require_matrix
 from minipd.ops.slicing import slice
@@ -93,11 +95,12 @@ def matrix_power(x: Tensor, n: int, name: str | None = None) -> Tensor:
     if n == 0:
         return identity_like(x)
     square, n = (inverse(x), -n) if n < 0 else (x, n)
-    result = None
+    factors = []
     while n:                            # the binary digits of n, the lowest first
         if n & 1:
-            result = square if result is None else result @ square
+            factors.append(square)
         n >>= 1
         if n:
             square = square @ square
-    return result if result is not x else x.clone()
+    result = functools.reduce(matmul, factors)
+    return x.clone() if result is x else result

@@ -108,7 +108,7 @@ def identity_like(x: Any) -> Tensor:
 
 def off_diagonal_like(x: Any) -> Tensor:
     """Matrices of x's shape with ones everywhere but on the diagonal."""
-    return 1.0 - identity_like(x)
+    return full_like(as_operand(x), 1.0) - identity_like(x)
 
 
 def diagonal_of(x: Tensor) -> Tensor:
