@@ -56,7 +56,7 @@ def append_backward(program: Program, losses: Sequence[Value], wrt: Sequence[Val
     trace = Trace(program) if trace is None else trace
     block = program.global_block()
     seeds = [None] * len(losses) if grad_outputs is None else grad_outputs
-    with using(ground=trace, middle=None, grad=create_graph), program.constraints.collect():
+    with using(ground=trace, middle=None, amp=None, grad=create_graph), program.constraints.collect():
         reached = set(wrt)
         spread(block, reached)
         walk = Walk(trace, reached, pin, Place())

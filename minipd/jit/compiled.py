@@ -10,6 +10,7 @@ import numpy as np
 from minipd.autograd.tape import record_call
 from minipd.executor import Executor, TensorScope
 from minipd.framework import dtype as dtypes
+from minipd.framework.context import using
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.ir.structure import Structure, flatten
@@ -72,10 +73,11 @@ class Compiled:
         self.scope = Handles(self.state)
         self.guards = [(x, *_meta(x)) for x in (*self.handles.values(), *self.state.values())]
         traced = self.traced
-        self.program = traced.program = run_stages(traced.program, options, "trace", name)
-        self.written = {op.attributes["parameter_name"].value for op in self.program.global_block()
-                        if op.name() == "builtin.set_parameter"}
-        self._gradient()
+        with using(amp=None):               # its casts are in the program by now
+            self.program = traced.program = run_stages(traced.program, options, "trace", name)
+            self.written = {op.attributes["parameter_name"].value for op in self.program.global_block()
+                            if op.name() == "builtin.set_parameter"}
+            self._gradient()
 
     def _gradient(self) -> None:
         """Compile the forward program, and the backward one if there is a gradient to record."""

@@ -62,7 +62,7 @@ def key_of(tree: Any) -> Any:
 def modes() -> tuple:
     """What else decides what a call records."""
     ctx = current()
-    return ctx.grad_enabled, ctx.default_dtype, ctx.rng.path, None if ctx.amp is None else id(ctx.amp)
+    return ctx.grad_enabled, ctx.default_dtype, ctx.rng.path, ctx.amp
 
 
 def modes_of(layers: Sequence[Layer]) -> tuple:

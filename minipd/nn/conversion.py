@@ -87,11 +87,12 @@ class Converted:
                     layer._dtype = dtype
                     for x in (*layer._parameters.values(), *layer._buffers.values()):
                         if x.payload.dtype in dtypes.FLOATS and x.payload.dtype != np_dtype:
-                            _change_dtype(x, np_dtype)
+                            change_dtype(x, np_dtype)
         return self
 
 
-def _change_dtype(x: Tensor, np_dtype: np.dtype) -> None:
+def change_dtype(x: Tensor, np_dtype: np.dtype) -> None:
+    """The parameter or buffer x holds its values, and its gradient, in another dtype from now on."""
     if isinstance(x.payload, Unfilled):
         x.payload = Unfilled(x.payload.shape, np_dtype, x.name)
         return

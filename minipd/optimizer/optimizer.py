@@ -10,6 +10,7 @@ from minipd.framework.context import using
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import rebind
+from minipd.ops.logic import logical_or
 from minipd.ops.math import where
 from minipd.optimizer import state as saved
 from minipd.optimizer.core import Core, Pairs, State, shared
@@ -87,19 +88,26 @@ class Optimizer(Core):
         """
         self.apply_gradients(self._gradients(None))
 
-    def apply_gradients(self, params_grads: Pairs) -> None:
+    def step_unless(self, unless: Any) -> None:
+        """`step()`, but where `unless` holds (0-D bool, or False) everything stays as it was."""
+        self.apply_gradients(self._gradients(None), unless)
+
+    def apply_gradients(self, params_grads: Pairs, unless: Any = False) -> None:
         """One step with these gradients: the parameters, the state and the count are rebound to their new values.
 
-        With global-norm clipping, a step whose gradients are not finite changes nothing, on any rank.  Without any
-        gradient there is no step, unless other ranks have some and clip together with this one.
+        With global-norm clipping, a step whose gradients are not finite changes nothing, on any rank; nor does one
+        where `unless` holds, 0-D bool.  Without any gradient there is no step, unless other ranks have some and clip
+        together with this one.
         """
         if not params_grads and not any(map(shared, self._groups)):
             return
         params, grads = [p for p, _ in params_grads], [g for _, g in params_grads]
-        with using(grad=False):
+        with using(grad=False, amp=None):
             lr, step = self.scalars()
             state = [self.state_of(p) for p in params]
             pairs, skip = self.prepared(params, grads)
+            if unless is not False:
+                skip = unless if skip is False else logical_or(skip, unless)
             count = step + 1
             new_params, new_state = self.updated(pairs, state, lr, count, skip)
             replace(step, count if skip is False else where(skip, step, count))

@@ -21,9 +21,12 @@ __all__ = ["bilinear", "embedding", "label_smooth", "linear"]
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, name: str | None = None) -> Tensor:
-    """x @ weight + bias.   x [..., in], weight [in, out], bias [out] -> [..., out]"""
+    """x @ weight + bias.   x [..., in], weight [in, out], bias [out] -> [..., out]
+
+    The result is of the product's dtype, also where `amp.auto_cast` makes that a lower one than the bias has.
+    """
     out = matmul(x, weight)
-    return out if bias is None else out + bias
+    return out if bias is None else out + cast(bias, out.payload.dtype)
 
 
 def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None, name: str | None = None) -> Tensor:

@@ -13,6 +13,7 @@ import numpy as np
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.meta import describe
+from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.nn.functional.activation import log_softmax
 from minipd.nn.functional.loss.reduction import check_reduction, reduced
@@ -41,8 +42,8 @@ def cross_entropy(input: Tensor, label: Tensor, weight: Tensor | None = None, ig
         reduction: "mean", "sum", or "none", which has the labels' shape.
         label_smoothing: this much of each label is spread evenly over all classes.
 
-    Low-precision logits are taken in float32; the result is rounded back.  (Where ignore_index is negative, Paddle's
-    mean divides by all labels, the ignored ones too; here they never count.)
+    Low-precision logits are taken in float32; the result is rounded back, but not under `amp.auto_cast`.  (Where
+    ignore_index is negative, Paddle's mean divides by all labels, the ignored ones too; here they never count.)
     Raises: ValueError for labels that do not fit the logits, or that name no class; TypeError for other dtypes.
 
     >>> from minipd.ops.creation import to_tensor
@@ -59,7 +60,7 @@ def cross_entropy(input: Tensor, label: Tensor, weight: Tensor | None = None, ig
     if input.payload.dtype in dtypes.LOW_PRECISION:
         wide = cross_entropy(cast(input, "float32"), label, weight, ignore_index, reduction, soft_label, axis,
                              use_softmax, label_smoothing)
-        return cast(wide, input.dtype)
+        return wide if current().amp is not None else cast(wide, input.dtype)
     axis = normalize_axis("cross_entropy", axis, input.ndim)
     if weight is not None:
         if weight.shape != [input.shape[axis]]:
