@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
@@ -34,7 +36,7 @@ def cov(x: Tensor, rowvar: bool = True, ddof: bool = True, fweights: Tensor | No
             continue
         if tuple(given.payload.shape) != (m,):
             raise ValueError(f"cov: expected {what} of shape [{m}], one for each observation, got {describe(given)}")
-        if (given.values("cov()") < 0).any():
+        if isinstance(given.payload, np.ndarray) and (given.payload < 0).any():
             raise ValueError(f"cov: expected {what} >= 0, got a negative one")
         weights = cast(given, x.dtype) if weights is None else weights * cast(given, x.dtype)
     if weights is None:
