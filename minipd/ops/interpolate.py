@@ -9,6 +9,8 @@ import functools
 import math
 from typing import Any
 
+import numpy as np
+
 from minipd.framework.meta import Meta
 from minipd.framework.row import Trait, op
 from minipd.ops.bins import Bins, along, sums, take
@@ -77,15 +79,15 @@ def taps(n: int, size: int, mode: str, align_corners: bool = False, align_mode: 
     (((0, 0, 1), (1.0, 0.5, 1.0)), ((1, 1, 1), (0.0, 0.5, 0.0)))
     """
     if align_corners:
-        ratio = (n - 1) / (size - 1) if size > 1 else 0.0
+        ratio = (n - 1) / max(size - 1, 1)
     else:
         ratio = 1 / scale if scale else n / size
     half = not align_corners and (align_mode == 0 or mode == "cubic" or antialias)
-    at = [ratio * (i + 0.5) - 0.5 if half else ratio * i for i in range(size)]
     last = n - 1
-    if mode == "nearest":
-        nearest = (math.floor(x + 0.5 if align_corners else x) for x in at)
-        return ((tuple(min(max(p, 0), last) for p in nearest), (1.0,) * size),)
+    if mode == "nearest":                           # in float32, as Paddle: of two elements as near, it decides
+        at = [np.float32(ratio) * np.float32(i) + np.float32(0.5 * align_corners) for i in range(size)]
+        return ((tuple(min(math.floor(x), last) for x in at), (1.0,) * size),)
+    at = [ratio * (i + 0.5) - 0.5 if half else ratio * i for i in range(size)]
     stretch = max(ratio, 1.0) if antialias else 1.0
     weight, support = (_cubic, 2) if mode == "cubic" else (_triangle, 1)
     if antialias:

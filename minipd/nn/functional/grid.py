@@ -18,8 +18,9 @@ from minipd.ops.embedding import TakeAlongAxis
 from minipd.ops.geometry import ints
 from minipd.ops.joining import stack
 from minipd.ops.linalg import matmul
-from minipd.ops.math import abs, maximum, minimum
+from minipd.ops.math import abs, maximum, minimum, where
 from minipd.ops.reshape import transpose
+from minipd.ops.rounding import floor, round
 
 __all__ = ["affine_grid", "grid_sample"]
 
@@ -57,8 +58,8 @@ def grid_sample(x: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: s
     """The image x at the coordinates `grid`: x [N, C, H, W], grid [N, H', W', 2] -> [N, C, H', W']; or
     x [N, C, D, H, W], grid [N, D', H', W', 3] -> [N, C, D', H', W'].
 
-    mode: "bilinear" (of 3-D images trilinear) or "nearest".  Outside of the image there are zeros, or the edge
-    (padding_mode "border"), or its mirror images ("reflection").
+    mode: "bilinear" (of 3-D images trilinear) or "nearest" (halves to the even one).  Outside of the image there are
+    zeros, or the edge (padding_mode "border"), or its mirror images ("reflection").
     Raises: ValueError for other modes, or a grid that does not fit x.
 
     >>> from minipd.ops.creation import to_tensor
@@ -79,8 +80,8 @@ def grid_sample(x: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: s
     # where the coordinates are in each dimension of the image, in elements
     at = [_position(grid[..., n - 1 - axis], size, padding_mode, align_corners) for axis, size in enumerate(sizes)]
     if mode == "nearest":
-        return _elements(x, [_floor(p + 0.5) for p in at])
-    low = [_floor(p) for p in at]
+        return _elements(x, [round(p) for p in at])
+    low = [floor(p) for p in at]
     total: Any = None
     for corner in itertools.product((0, 1), repeat=n):
         weight: Any = 1.0
@@ -100,23 +101,13 @@ def _position(g: Tensor, size: int, padding_mode: str, align_corners: bool) -> T
         if not period:
             return at * 0.0
         away = abs(at - edge)
-        folds = _floor(away * (1 / period))
+        folds = floor(away * (1 / period))
         rest = away - folds * period
-        odd = folds - _floor(folds * 0.5) * 2.0
+        odd = folds - floor(folds * 0.5) * 2.0
         at = rest + odd * (period - rest * 2.0) + edge
     if padding_mode != "zeros":
         at = minimum(maximum(at, 0.0), float(size - 1))
     return at
-
-
-def _floor(x: Tensor) -> Tensor:
-    """The largest whole number that is not above x, as a float: a step, through which no gradient passes.
-
-    What is beyond any image (infinity, NaN) becomes a position outside of all.
-    """
-    with_bounds = minimum(maximum(x.detach(), -1e9), 1e9)
-    down = cast(cast(with_bounds, "int64"), x.dtype)
-    return down - cast(down > with_bounds, x.dtype)
 
 
 def _elements(x: Tensor, places: list[Tensor]) -> Tensor:
@@ -125,9 +116,10 @@ def _elements(x: Tensor, places: list[Tensor]) -> Tensor:
     index: Any = None
     inside: Any = None
     for place, size in zip(places, sizes, strict=True):
-        here = cast(place >= 0.0, x.dtype) * cast(place <= float(size - 1), x.dtype)
+        after = place >= 0.0                            # also not NaN
+        here = cast(after, x.dtype) * cast(place <= float(size - 1), x.dtype)
         inside = here if inside is None else inside * here
-        whole = cast(minimum(maximum(place, 0.0), float(size - 1)), "int64")
+        whole = cast(where(after, minimum(place, float(size - 1)), 0.0), "int64")
         index = whole if index is None else index * size + whole
     (n, c), out = x.payload.shape[:2], index.payload.shape[1:]
     flat = index.reshape((n, 1, prod(out))).expand((n, c, prod(out)))

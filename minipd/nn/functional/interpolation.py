@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from minipd.framework.dim import is_symbolic
+from minipd.framework.dim import is_symbolic, same
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
+from minipd.ops.creation import assign
 from minipd.ops.geometry import back, first, ints
 from minipd.ops.interpolate import Interp
 from minipd.ops.pooling import average_to
@@ -31,6 +32,7 @@ def interpolate(x: Tensor, size: Any = None, scale_factor: Any = None, mode: str
     align_mode (the linear modes): 0 takes elements as squares, with their values at the centres; 1 takes result i from
     i times the ratio of the sizes.  recompute_scale_factor: that ratio is of the rounded sizes where a
     scale_factor is given.  antialias (linear and bicubic modes): a smaller result weighs all elements, not the nearest.
+    (A single result of a bilinear or bicubic map is what lies in the middle; Paddle takes the first element.)
     Raises: ValueError for a mode that does not fit x, or neither or both of size and scale_factor.
 
     >>> from minipd.ops.creation import to_tensor
@@ -57,6 +59,8 @@ def interpolate(x: Tensor, size: Any = None, scale_factor: Any = None, mode: str
     last = data_format is not None and data_format[-1] == "C"
     x = first(x, last)
     sizes, scales = _target(x, n, size, scale_factor, bool(recompute_scale_factor))
+    if all(map(same, sizes, x.payload.shape[2:])):
+        return back(assign(x), last)
     if along_axis == "area":
         return back(average_to("interpolate", n, x, list(sizes), {1: "NCL", 2: "NCHW", 3: "NCDHW"}[n]), last)
     for axis, (to, scale) in enumerate(zip(sizes, scales, strict=True), 2):

@@ -20,8 +20,9 @@ def pad(x: Tensor, pad: Any, mode: str = "constant", value: float = 0.0, data_fo
     """x with more elements before and after it along some dimensions.
 
     pad: pairs (before, after), the first for the last spatial dimension of `data_format` ("NCL", "NHWC", ...; channels
-    first unless given), the next for the one before it.  Pairs for every dimension of x, with mode "constant", stand in
-    the order of the dimensions if `pad_from_left_axis`, else from the last one.  Negative ones cut off ("constant").
+    first unless given), the next for the one before it.  With mode "constant" there may be more: pairs for every
+    dimension of x stand in the order of the dimensions if `pad_from_left_axis`, others, whatever the format, from the
+    last one.  Negative ones cut off ("constant").
     mode: "constant" takes `value`, "reflect" mirrors at the edge, "replicate" repeats the edge, "circular" goes on at
     the other end; all but "constant" pad spatial dimensions only.
     Raises: ValueError for a mode, format or number of pairs that does not fit x, or if there is too little to mirror.
@@ -43,7 +44,7 @@ def pad(x: Tensor, pad: Any, mode: str = "constant", value: float = 0.0, data_fo
     if mode == "constant" and len(given) == 2 * x.ndim and pad_from_left_axis:
         axes = list(range(x.ndim))
     else:
-        axes = [*reversed(inner), *(a for a in reversed(range(x.ndim)) if a not in inner)]
+        axes = list(reversed(inner if len(given) <= 2 * len(inner) else range(x.ndim)))
     each = {a: given[2 * i:2 * i + 2] for i, a in enumerate(axes[:len(given) // 2])}
     if mode == "constant":
         return _constant(x, each, value)
