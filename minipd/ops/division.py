@@ -18,7 +18,7 @@ from minipd.ops.families import Bits, NumberBinary
 from minipd.ops.math import over
 from minipd.ops.promotion import binary, promoted
 
-__all__ = ["div", "divide", "floor_divide", "floor_mod", "gcd", "lcm", "mod", "remainder"]
+__all__ = ["div", "divide", "floor_divide", "floor_mod", "gcd", "lcm", "mod", "remainder", "true_divide"]
 
 
 def _require_divisors(what: str, y: Any) -> None:
@@ -108,3 +108,13 @@ def divide(x: Tensor, y: Any, name: str | None = None, *, rounding_mode: str | N
 
 
 div = divide
+
+
+def true_divide(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
+    """input / other, broadcast: floats, of ints too.
+
+    >>> from minipd.ops.creation import to_tensor
+    >>> true_divide(to_tensor([7]), to_tensor([2])).tolist()
+    [3.5]
+    """
+    return over(input, other, out=out)

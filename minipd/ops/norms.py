@@ -18,8 +18,8 @@ def renorm(x: Tensor, p: float, axis: int, max_norm: float) -> Tensor:
     Raises: ValueError for p or max_norm that are not positive.
 
     >>> from minipd.ops.creation import to_tensor
-    >>> renorm(to_tensor([[3.0, 4.0], [0.25, 0.0]]), 2.0, 0, 1.0).tolist()
-    [[0.5999999046325684, 0.7999998927116394], [0.25, 0.0]]
+    >>> renorm(to_tensor([[6.0, 8.0], [0.25, 0.0]]), 2.0, 0, 5.0).tolist()
+    [[3.0, 4.0], [0.25, 0.0]]
     """
     x = as_tensor("renorm", x)
     require_floating("renorm", x.payload)

@@ -197,7 +197,7 @@ def logcumsumexp(x: Tensor, axis: Any = None, dtype: Any = None, name: str | Non
 
     >>> from minipd.ops.creation import to_tensor
     >>> logcumsumexp(to_tensor([1000.0, 1000.0])).tolist()
-    [1000.0, 1000.693115234375]
+    [1000.0, 1000.6931762695312]
     """
     x = as_floating("logcumsumexp", x)
     x, axis = _along("logcumsumexp", x if dtype is None else cast(x, dtype), axis)

@@ -183,9 +183,22 @@ def test_methods_are_the_functions():
     assert (x.reshape([-1]) @ x.reshape([-1])).item() == 30.0
 
 
-def test_logic_is_for_truth_values():
+def test_operators_on_bits():
     a, b = paddle.to_tensor([True, False]), paddle.to_tensor([True, True])
     assert (a & b).tolist() == [True, False] and (a | b).tolist() == [True, True] and (~a).tolist() == [False, True]
-    for f in (lambda x: x & x, lambda x: x | x, lambda x: ~x, lambda x: a & x):
-        with pytest.raises(TypeError, match=r"expected bool tensors, got i64\[1\]; bitwise operators are not avail"):
-            f(paddle.to_tensor([6]))
+    x = paddle.to_tensor([6])
+    assert ((x & 3).tolist(), (3 | x).tolist(), (x ^ x).tolist(), (~x).tolist()) == ([2], [7], [0], [-7])
+    assert ((x << 2).tolist(), (x >> 1).tolist(), (1 << x).tolist()) == ([24], [3], [64])
+    for f in (lambda x: x & x, lambda x: x | 1, lambda x: ~x, lambda x: x ^ a, lambda x: x << 1):
+        with pytest.raises(TypeError, match=r"expected an int or bool tensor, got f32\[1\]"):
+            f(paddle.to_tensor([6.0]))
+
+
+def test_operators_of_division():
+    x = paddle.to_tensor([7, -7])
+    assert (x // 2).tolist() == [3, -4] and (x % 3).tolist() == [1, 2] and (7 % paddle.to_tensor([-3])).tolist() == [-2]
+    assert (7 // paddle.to_tensor([2.0])).tolist() == [3.0] and (+x) is x
+    with pytest.raises(ZeroDivisionError, match=r"floor_divide: expected divisors other than 0, got one in i64\[2\]"):
+        x // paddle.to_tensor([0, 1])
+    with pytest.raises(ZeroDivisionError, match="remainder: expected divisors other than 0"):
+        x % 0

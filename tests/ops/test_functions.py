@@ -176,7 +176,7 @@ def test_matmul_of_vectors():
     (lambda: paddle.add(paddle.ones([2]), "x"), TypeError, "add: expected a Tensor or a number, got str"),
     (lambda: paddle.where(paddle.to_tensor([1]), 1.0, 2.0), TypeError, "expected a bool condition, got paddle.int64"),
     (lambda: paddle.transpose(paddle.ones([2, 3]), [0, 0]), ValueError, "expected a permutation of 2 dimensions"),
-    (lambda: paddle.cast(paddle.ones([2]), "complex64"), TypeError, "dtype: expected one of bool, int8"),
+    (lambda: paddle.cast(paddle.ones([2]), "uint64"), TypeError, "dtype: expected one of bool, int8"),
     (lambda: paddle.arange(0, 5, 0), ValueError, "step must not be 0"),
     (lambda: paddle.to_tensor([[1], [1, 2]]), ValueError, "expected a rectangular nested list"),
     (lambda: paddle.to_tensor("abc"), TypeError, "dtype: expected one of"),
@@ -190,9 +190,9 @@ def test_errors_teach(call, error, text):
 
 def test_an_error_of_numpys_names_the_call():
     """Where the shape rule has no objection, numpy's own words stand, with the operator's name and operands."""
-    with pytest.raises(ValueError, match="negative integer powers") as caught:
-        paddle.pow(paddle.to_tensor([2]), paddle.to_tensor([-1]))
-    assert "in pow(" in caught.value.__notes__[0] and "called at" in caught.value.__notes__[-1]
+    with pytest.raises(MemoryError, match="Unable to allocate") as caught:
+        paddle.ones([10**9, 10**9])
+    assert "in full(" in caught.value.__notes__[0] and "called at" in caught.value.__notes__[-1]
 
 
 def test_errors_teach_under_no_grad_too():
