@@ -57,8 +57,9 @@ __all__ = sorted([*_names, "install_as_paddle"])
 # Infinity and NaN are results like others, here as in Paddle: nobody has asked for numpy's warnings of them.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minipd\.")
 
-for _module in ("", ".nn", ".nn.functional", ".nn.initializer", ".nn.utils", ".optimizer", ".optimizer.lr",
-                ".regularizer", ".autograd", ".io", ".amp", ".linalg", ".metric", ".fft", ".signal", ".tensor",
-                ".callbacks", ".incubate", ".incubate.autograd", ".vision", ".vision.models"):
+for _module in ("", ".nn", ".nn.functional", ".nn.functional.flash_attention", ".nn.initializer", ".nn.utils",
+                ".optimizer", ".optimizer.lr", ".regularizer", ".autograd", ".io", ".amp", ".linalg", ".metric",
+                ".fft", ".signal", ".tensor", ".callbacks", ".incubate", ".incubate.autograd", ".vision",
+                ".vision.models"):
     _open_to_users(_sys.modules[__name__ + _module])
     _say_what_is_missing(_sys.modules[__name__ + _module])

@@ -169,7 +169,8 @@ class Model(Batches):
         batches = _loader(test_data, batch_size, False, False, num_workers)
         tell = self._callbacks(callbacks, 1, verbose, batch_size=batch_size, steps=_length(batches))
         tell("predict_begin", {"steps": _length(batches)})
-        made, logs = [], {}
+        made: list = []
+        logs: dict[str, Any] = {}
         for step, inputs, _, size in self._fields(batches):
             tell("predict_batch_begin", step, logs)
             made.append(self.predict_batch(inputs))
@@ -192,7 +193,8 @@ class Model(Batches):
         """All batches once, or `limit` of them.  Returns the logs after the last one."""
         for metric in self._metrics:
             metric.reset()
-        steps, logs = _length(batches), {}
+        steps = _length(batches)
+        logs: dict[str, Any] = {}
         for step, inputs, labels, size in self._fields(batches):
             if step == limit:
                 break
@@ -205,7 +207,7 @@ class Model(Batches):
             losses = [] if self._loss is None else got[0] if self._metrics else got
             logs = {"loss": [float(loss) for loss in losses]} if losses else {}
             for metric in self._metrics:
-                logs.update(zip(as_list(metric.name()), as_list(metric.accumulate()), strict=False))
+                logs |= zip(as_list(metric.name()), as_list(metric.accumulate()), strict=False)
             logs |= {"step": step, "batch_size": size}
             tell(f"{mode}_batch_end", step, logs)
         return logs

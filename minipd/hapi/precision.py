@@ -25,7 +25,7 @@ def mixed_precision(configs: Any, network: Layer,
     network's parameters.
     Raises: ValueError for another level, or an option that is none.
     """
-    given = {"level": configs} if isinstance(configs, str) else dict(configs or {"level": "O0"})
+    given: dict[str, Any] = {"level": configs} if isinstance(configs, str) else dict(configs or {"level": "O0"})
     level = given.pop("level", "O1")
     unknown = sorted(given.keys() - {*CASTING, *SCALING})
     if level not in LEVELS or unknown:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -43,7 +44,7 @@ class DataParallel(Layer):
                 x.set_value(current().comm.broadcast(x.numpy(), self._ranks()[0], self._ranks()))
             for p in layers.parameters():
                 if p.trainable:
-                    p.register_hook(lambda g, p=p: self._mean(p, g))
+                    p.register_hook(functools.partial(self._mean, p))
 
     def _ranks(self) -> tuple[int, ...]:
         if self.group is not None:

@@ -106,8 +106,8 @@ def _check(what: str, query: Tensor, key: Tensor, value: Tensor, enable_gqa: boo
     q, k, v = (tuple(x.payload.shape) for x in (query, key, value))
     fits = (len(q) == len(k) == len(v) == 4 and shapes_agree(k[:3], v[:3], f"{what}: key and value")
             and shapes_agree((q[0], q[3]), (k[0], k[3]), f"{what}: query and key")
-            and k[2] and q[2] % k[2] == 0 and (enable_gqa or q[2] == k[2]))
+            and k[2] and q[3] and q[2] % k[2] == 0 and (enable_gqa or q[2] == k[2]))
     if not fits:
-        raise ValueError(f"{what}: expected query [B, Sq, H, D] and key and value [B, Sk, Hkv, D]"
-                         f" with H a multiple of Hkv{'' if enable_gqa else ' (equal: enable_gqa is off)'}, got "
+        raise ValueError(f"{what}: expected query [B, Sq, H, D] and key and value [B, Sk, Hkv, D], with D >= 1 and H a "
+                         f"multiple of Hkv{'' if enable_gqa else ' (equal: enable_gqa is off)'}, got "
                          f"{describe(query.payload)}, {describe(key.payload)} and {describe(value.payload)}")

@@ -66,6 +66,10 @@ def flash_attn_unpadded(query: Tensor, key: Tensor, value: Tensor, cu_seqlens_q:
     causal: the last query of a sequence sees all its keys, the one before it all but the last, and so on.
     scale: of the scores.  max_seqlen_q, max_seqlen_k: without effect.
     """
+    if query.ndim != 3 or key.ndim != 3 or cu_seqlens_q.ndim != 1 or cu_seqlens_k.ndim != 1:
+        raise ValueError("flash_attn_unpadded: expected query [all Sq, H, D], key and value [all Sk, Hkv, D] and "
+                         "cu_seqlens [sequences + 1], got " + ", ".join(
+                             describe(x.payload) for x in (query, key, value, cu_seqlens_q, cu_seqlens_k)))
     at_q, at_k = _Places(cu_seqlens_q, query.shape[0]), _Places(cu_seqlens_k, key.shape[0])
     seen = at_q.sequence.unsqueeze(-1) == at_k.sequence
     if causal:

@@ -84,7 +84,7 @@ class Gated(RNNCellBase):
     """
 
     gates = 1
-    bias_stays = False          # bias_hh is added in every step to what the state gives, not once to the projected input
+    bias_stays = False          # bias_hh is added to what the state gives, in every step, and not to the input
 
     def __init__(self, input_size: int, hidden_size: int, recurrent_size: int, weight_ih_attr: Any, weight_hh_attr: Any,
                  bias_ih_attr: Any, bias_hh_attr: Any):

@@ -62,8 +62,8 @@ class RNNBase(LayerList):
             options["proj_size"] = proj_size
         width = input_size
         for _ in range(num_layers):
-            cells = [kind(width, hidden_size, **options) for _ in range(self.num_directions)]
-            self.append(BiRNN(*cells, time_major=time_major) if len(cells) == 2 else RNN(*cells, time_major=time_major))
+            first, *back = (kind(width, hidden_size, **options) for _ in range(self.num_directions))
+            self.append(BiRNN(first, back[0], time_major) if back else RNN(first, time_major=time_major))
             width = self.num_directions * (proj_size or hidden_size)
         for i, layer in enumerate(self):
             for suffix, cell in zip(("", "_reverse"), layer.children(), strict=False):
