@@ -58,8 +58,10 @@ class _Capsule:
 def _exported(self: Tensor, **how: Any) -> Any:
     """The protocol by which other libraries read this tensor's memory.  What they write there goes unnoticed here.
 
-    Raises: BufferError for bfloat16, which numpy does not export.
+    Raises: TypeError for bfloat16, which numpy does not export.
     """
+    if self.payload.dtype == dtypes.bfloat16.np:
+        raise TypeError("__dlpack__: expected a dtype that numpy exports, got bfloat16; cast it to float32 first")
     return self.values("__dlpack__()").__dlpack__(**how)
 
 

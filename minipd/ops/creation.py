@@ -233,8 +233,8 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
     inside: list[np.dtype] = []             # of the tensors in the list
     try:
         array = np.array(_unwrap(data, inside))
-    except ValueError as e:
-        raise ValueError(f"to_tensor: expected a rectangular nested list, got ragged rows ({e})") from None
+    except ValueError:
+        raise ValueError(f"to_tensor: expected a rectangular nested list, got ragged rows: {data!r:.80}") from None
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if dtype is not None:
