@@ -135,7 +135,7 @@ class Binding:
         static = not any(r in dynamic for r in call.results)
         if static and call.view:
             value = call.results[0]
-            return self._copy(call, value) if value in layout.copies else None
+            return self._copy(call, value, attrs) if value in layout.copies else None
         if static and all(r in layout.constants for r in call.results):
             return None
         arrays = [self._shape_alone(v) if i in call.shape_only else None if v in dynamic else slots[self.slot(v)]
@@ -150,10 +150,14 @@ class Binding:
             return self._over_state(call, arrays, waiting, attrs)
         return self._allocating(call, arrays, waiting, attrs)
 
-    def _copy(self, call: Call, value: Value) -> Callable[[], Any]:
-        """A view that cannot be one: the elements of the base, in the order in which they are seen, into a buffer."""
+    def _copy(self, call: Call, value: Value, attrs: dict[str, Any]) -> Callable[[], Any]:
+        """A view that cannot be one: what is seen of the base goes into a buffer."""
         base, buffer = self.frame.slots[self.slot(call.operands[0])], self.frame.slots[self.slot(value)]
-        return functools.partial(np.copyto, buffer.reshape(base.shape), base)
+        if call.op.name() == "pd_op.reshape":           # the same elements in the same order: none in between
+            return functools.partial(np.copyto, buffer.reshape(base.shape), base)
+        assert call.kernel is not None
+        kernel = functools.partial(call.kernel, *self._view_operands(call), **attrs)
+        return lambda: np.copyto(buffer, kernel())
 
     def _allocating(self, call: Call, arrays: list, waiting: list, attrs: dict) -> Callable[[], Any]:
         frame, slots = self.frame, self.frame.slots

@@ -16,9 +16,13 @@ __all__ = ["Memory"]
 
 def root(array: np.ndarray) -> np.ndarray:
     """The array that owns the memory that `array` views."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
+    while True:
+        base = array.base
+        if not isinstance(base, np.ndarray):
+            base = getattr(base, "base", None)      # numpy's as_strided puts something between
+        if not isinstance(base, np.ndarray):
+            return array
+        array = base
 
 
 class Memory:
