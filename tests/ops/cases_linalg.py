@@ -1,4 +1,7 @@
-"""Cases of operators on matrices, far from singular ones: there nothing is left of the digits."""
+"""Cases of operators on matrices, far from singular ones: there nothing is left of the digits.
+
+The second derivatives of decompositions are long programs: they are taken of one case or two (`smooth`).
+"""
 
 import math
 
@@ -85,7 +88,7 @@ def _(d):
         for transpose in (True, False):
             for unit in (True, False):
                 attrs = {"upper": upper, "transpose": transpose, "unitriangular": unit}
-                yield Case((regular(d, 3), d.floats(3, 2)), each_matrix(want), attrs)
+                yield Case((regular(d, 3), d.floats(3, 2)), each_matrix(want), attrs, smooth=not unit)
     yield Case((regular(d, 2, 2), d.floats(2, 1)), each_matrix(want))
 
 
@@ -103,7 +106,7 @@ def _(d):
     for n, *batch in ((1,), (2,), (3, 2)):
         a = regular(d, n, *batch)
         for upper in (False, True):
-            yield Case((a @ a.swapaxes(-1, -2),), each_matrix(want), {"upper": upper}, symmetric=(0,))
+            yield Case((a @ a.swapaxes(-1, -2),), each_matrix(want), {"upper": upper}, symmetric=(0,), smooth=n == 2)
 
 
 @cases("qr")
@@ -121,10 +124,11 @@ def _(d):
         k = m if mode == "complete" else min(m, n)
         return q[:, :k], r[:k]
 
-    for shape in ((1, 1), (3, 3), (4, 2), (2, 3, 2), (2, 4)):
-        yield Case((d.floats(*shape) + 2 * np.eye(*shape[-2:]),), each_matrix(want, 2), fixed=KNOWN)
+    for shape in ((1, 1), (3, 3), (3, 2), (2, 3, 2), (2, 3)):
+        yield Case((d.floats(*shape) + 2 * np.eye(*shape[-2:]),), each_matrix(want, 2), fixed=KNOWN,
+                   smooth=shape in ((3, 2), (2, 3)))
     yield Case((d.floats(3, 2) + 2 * np.eye(3, 2),), each_matrix(want, 2), {"mode": "complete"}, wrt=())
-    yield Case((d.floats(3, 3) + 2 * np.eye(3),), each_matrix(want, 2), {"mode": "complete"})
+    yield Case((d.floats(3, 3) + 2 * np.eye(3),), each_matrix(want, 2), {"mode": "complete"}, smooth=False)
 
 
 def rounded_rotation(*angles):
@@ -146,21 +150,22 @@ def signed(columns, reference):
 @cases("svd")
 def _(d):
     """Made of known factors: what is wanted is those, with the signs that LAPACK gave the vectors."""
-    def made(m, n, *values):
+    def made(m, n, *values, smooth=False):
         u, v = rounded_rotation(*[0.5 + 0.2 * i for i in range(m - 1)]), rounded_rotation(*[0.9] * (n - 1))
         k = min(m, n)
 
         def want(x, full_matrices=False):
             got = np.linalg.svd(x)
             return (signed(u[:, :k], got[0][:, :k]), np.array(values), signed(v[:, :k], got[2].T[:, :k]).T)
-        return Case((u[:, :k] * values @ v[:, :k].T,), want, fixed=KNOWN)
+        return Case((u[:, :k] * values @ v[:, :k].T,), want, fixed=KNOWN, smooth=smooth)
 
     yield made(1, 1, 2.0)
     yield made(2, 2, 3.0, 1.0)
-    yield made(3, 2, 2.0, 0.5)
+    yield made(3, 2, 2.0, 0.5, smooth=True)
     yield made(2, 3, 2.0, 0.5)
     one = made(2, 2, 3.0, 1.0)
-    yield Case((np.stack([one.inputs[0]] * 2),), lambda x: tuple(np.stack([w] * 2) for w in one.want(x[0])))
+    yield Case((np.stack([one.inputs[0]] * 2),), lambda x: tuple(np.stack([w] * 2) for w in one.want(x[0])),
+               smooth=False)
     yield Case(one.inputs, one.want, {"full_matrices": True}, wrt=())
 
 
@@ -175,8 +180,8 @@ def _(d):
 
     for values in ((2.0,), (-1.0, 1.5), (-1.0, 0.5, 2.0)):
         a, want = made(len(values), *values)
-        yield Case((a,), want, symmetric=(0,))
-        yield Case((a,), want, {"UPLO": "U"}, symmetric=(0,))
+        yield Case((a,), want, symmetric=(0,), smooth=len(values) == 2)
+        yield Case((a,), want, {"UPLO": "U"}, symmetric=(0,), smooth=False)
 
 
 @cases("eig")
@@ -204,7 +209,8 @@ def _(d):
 
     for shape in ((1, 1), (3, 3), (3, 2), (2, 2, 2), (2, 3)):
         x = np.linspace(-1.0, 1.0, math.prod(shape)).reshape(shape) ** 2 + 0.1 * d.floats(*shape)
-        yield Case((x + 2 * np.eye(*shape[-2:])[::-1],), each_matrix(want, 3), fixed=KNOWN)
+        yield Case((x + 2 * np.eye(*shape[-2:])[::-1],), each_matrix(want, 3), fixed=KNOWN,
+                   smooth=shape in ((3, 3), (2, 3)))
 
 
 @cases("pivots_to_permutation")
