@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from minipd.base import core
 from minipd.dist.api import dtensor_to_local
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.placements import Placement
+from minipd.dist.placements import Partial, Placement, Replicate, Shard
 from minipd.dist.value import DistValue
 from minipd.framework.tensor import Tensor
 
@@ -30,3 +31,5 @@ Tensor.is_dist = is_dist
 Tensor.placements = property(placements)
 Tensor.process_mesh = property(process_mesh)
 Tensor._local_value = dtensor_to_local
+for _class in (Partial, ProcessMesh, Replicate, Shard):
+    setattr(core, _class.__name__, _class)          # `from paddle.base.core import Shard`

@@ -16,6 +16,7 @@ FLAGS: dict[str, Any] = {
     "FLAGS_allocator_strategy": "auto_growth",      # keep freed memory (`framework.allocator`)
     "FLAGS_check_nan_inf": False,       # stop at the first operator with a NaN or an infinity in its result
     "FLAGS_check_nan_inf_level": 0,     # 0: raise; above: warn, and go on
+    "FLAGS_use_stride_kernel": True,    # views share memory: here they always do
 }
 
 

@@ -277,3 +277,14 @@ def test_deep_copies_have_memory_of_their_own():
     y = copy.deepcopy(x)
     y[0] = 5.0
     assert x.tolist() == [3.0] and not y._is_shared_buffer_with(x)
+
+
+def test_older_paths():
+    from minipd.base import core, dygraph
+    paddle.enable_static()
+    with dygraph.guard():
+        assert paddle.in_dynamic_mode()
+    assert not paddle.in_dynamic_mode()
+    paddle.disable_static()
+    assert core.CPUPlace is paddle.CPUPlace and core.Shard is paddle.distributed.Shard
+    paddle.base.set_flags({"FLAGS_use_stride_kernel": True})
