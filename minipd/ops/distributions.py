@@ -110,18 +110,19 @@ def bernoulli(x: Tensor, p: float | None = None, name: str | None = None) -> Ten
     [0.0, 1.0]
     """
     require_floating("bernoulli", x.payload)
-    return success(x, x if p is None else p, "bernoulli")
-
-
-def success(like: Tensor, p: Any, what: str) -> Tensor:
-    """1 with probability p (a number, or a tensor that broadcasts), else 0, in the shape and dtype of `like`."""
-    kind = dtypes.float64.np
-    if isinstance(p, Tensor):
-        kind = kind if p.payload.dtype == kind else dtypes.float32.np
-        p = cast(p, dtypes.of(kind))
-    values = p.payload if isinstance(p, Tensor) else np.asarray(p)
+    given = x if p is None else p
+    values = given.payload if isinstance(given, Tensor) else np.asarray(given)
     if isinstance(values, np.ndarray) and not ((values >= 0) & (values <= 1)).all():
-        raise ValueError(f"{what}: expected probabilities from 0 to 1, got others, or NaN")
+        raise ValueError("bernoulli: expected probabilities from 0 to 1, got others, or NaN")
+    return success(x, given)
+
+
+def success(like: Tensor, p: Any) -> Tensor:
+    """1 with probability p (a number, or a tensor that broadcasts), else 0, in the shape and dtype of `like`."""
+    kind = dtypes.float32.np
+    if isinstance(p, Tensor):
+        kind = p.payload.dtype if p.payload.dtype == dtypes.float64.np else kind
+        p = cast(p, dtypes.of(kind))
     drawn = Uniform(next_key(), shape=tuple(like.payload.shape), dtype=kind)
     return cast(drawn < p, like.dtype)
 

@@ -88,9 +88,13 @@ def geometric_(x: Tensor, probs: Any, name: str | None = None) -> Tensor:
 def bernoulli_(x: Tensor, p: Any = 0.5, name: str | None = None) -> Tensor:
     """1 with probability p (a number, or a tensor that broadcasts to x), else 0, in place.
 
-    Raises: ValueError for a probability outside of [0, 1].
+    A p below 0 is as good as 0, one above 1 as 1.
+
+    >>> from minipd.ops.creation import ones
+    >>> bernoulli_(ones([2]), 0.0).tolist()
+    [0.0, 0.0]
     """
-    return _fill(x, success(x, p, "bernoulli_"), "bernoulli_")
+    return _fill(x, success(x, p), "bernoulli_")
 
 
 def random_(x: Tensor, from_: int = 0, to: int | None = None, *, generator: None = None) -> Tensor:
