@@ -2,7 +2,8 @@
 
 *Rows.*  mypy ignores what a class decorator returns, and would take every call of a row for the construction of an
 object.  A class under `@op(...)` gets an unknown base here, so that calling it gives something that serves as anything
-(a Tensor, above all), and Row as the type of the class itself, so that it can be passed where a Row is expected.
+(a Tensor, above all; so its operators give anything too, where the other operand would say float or bool), and Row as
+the type of the class itself, so that it can be passed where a Row is expected.
 
 *Tensor.*  Its operators and methods are attached by the floors that define them, so it gets an unknown base too; and
 its comparisons give Tensors where `object` would say bool, its arithmetic where the other operand would say float.
@@ -20,14 +21,21 @@ def is_row(context: ClassDefContext) -> None:
     """Called for each class that `op` decorates."""
     context.cls.info.fallback_to_any = True
     context.cls.info.metaclass_type = context.api.named_type("minipd.framework.row.Row")
+    give_anything(context, "__add__", "__sub__", "__mul__", "__truediv__", "__pow__", "__lt__", "__le__", "__gt__",
+                  "__ge__")
 
 
 def is_tensor(context: ClassDefContext) -> None:
     """Called for Tensor."""
     context.cls.info.fallback_to_any = True
+    give_anything(context, "__eq__", "__ne__", "__add__", "__sub__", "__mul__", "__truediv__")
+
+
+def give_anything(context: ClassDefContext, *operators: str) -> None:
+    """The class has these binary operators, of any operand and with any result."""
     anything = AnyType(TypeOfAny.explicit)
     other = Argument(Var("other", anything), anything, None, ARG_POS)
-    for name in ("__eq__", "__ne__", "__add__", "__sub__", "__mul__", "__truediv__"):
+    for name in operators:
         add_method_to_class(context.api, context.cls, name, [other], anything)
 
 

@@ -27,7 +27,7 @@ __all__: list[str] = []
 class Unary:
     """Element by element on any dtype; the result has the operand's."""
 
-    traits = (Trait.ELEMENTWISE,)
+    traits: tuple[Trait, ...] = (Trait.ELEMENTWISE,)
 
     def infer_meta(what, x):
         return Meta(x.shape, x.dtype)
@@ -77,7 +77,7 @@ class Predicate:
 class Binary:
     """Element by element on two operands of one dtype, broadcast."""
 
-    traits = (Trait.ELEMENTWISE,)
+    traits: tuple[Trait, ...] = (Trait.ELEMENTWISE,)
 
     def infer_meta(what, x, y):
         return elementwise(what, x, y)

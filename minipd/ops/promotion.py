@@ -58,7 +58,7 @@ def promoted(what: str, x: Any, y: Any, division: bool = False, arithmetic: bool
         elif type(other) is int and not np.can_cast(np.min_scalar_type(other), own):
             other = int(np.array(other).astype(own))       # wraps, as a tensor of that dtype would
     elif type(other) is not float:
-        other = float(other)
+        other = float(other)                                # type: ignore[arg-type]  # complex has been dealt with
     return (t, other) if isinstance(x, Tensor) else (other, t)
 
 

@@ -86,7 +86,7 @@ def _quantiles(what: str, x: Tensor, q: Any, axis: Any, keepdim: bool, interpola
                          f"{interpolation!r}")
     q = q.tolist() if isinstance(q, Tensor) else q
     qs = list(q) if isinstance(q, (list, tuple)) else [q]
-    if not qs or not all(isinstance(v, numbers.Real) and 0 <= v <= 1 for v in qs):
+    if not qs or not all(isinstance(v, numbers.Real) and 0 <= float(v) <= 1 for v in qs):
         raise ValueError(f"{what}: expected q to be a number in [0, 1], or some of them, got {q!r}")
     axes = normalize_axes(what, axis, x.ndim)
     if any(x.payload.shape[a] == 0 for a in axes):

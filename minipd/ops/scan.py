@@ -116,7 +116,7 @@ class RunningExtreme:
         require_numbers(what, x)
         return Meta(x.shape, x.dtype), Meta(x.shape, dtype)
 
-    def vjp_x(gs, x: Meta, indices, axis):
+    def vjp_x(gs: Any, x: Meta, indices, axis):
         if gs[0] is None or not x.shape:
             return gs[0]
         return TakeAlongAxisGrad(gs[0], indices, as_operand(x), axis=axis)

@@ -29,15 +29,14 @@ def _special(module: str, name: str) -> Any:
     return getattr(importlib.import_module("scipy.special" if module == "numpy" else "cupyx.scipy.special"), name)
 
 
-def scipy_ufunc(name: str) -> type:
-    """The kernels of a row that is scipy's ufunc `name`: a class to inherit them from."""
-    class Kernels:
-        def kernel(xp, *xs):
-            return _special(xp.__name__, name)(*_of_one_dtype(xs))
+def scipy_ufunc(name: str) -> tuple[Any, Any]:
+    """A kernel that is scipy's ufunc `name`, and the same into a buffer."""
+    def kernel(xp, *xs):
+        return _special(xp.__name__, name)(*_of_one_dtype(xs))
 
-        def kernel_out(xp, out, *xs):
-            _special(xp.__name__, name)(*_of_one_dtype(xs), out=out)
-    return Kernels
+    def kernel_out(xp, out, *xs):
+        _special(xp.__name__, name)(*_of_one_dtype(xs), out=out)
+    return kernel, kernel_out
 
 
 def _of_one_dtype(xs: tuple) -> Any:
@@ -48,16 +47,20 @@ def _of_one_dtype(xs: tuple) -> Any:
 
 # ------------------------------------------------------------------------------------------------ error functions
 @op("erf")
-class Erf(scipy_ufunc("erf"), Floating):
+class Erf(Floating):
     """out = 2 / sqrt(pi) * the integral of e^(-t^2) from 0 to x."""
+
+    kernel, kernel_out = scipy_ufunc("erf")
 
     def vjp_x(g, x):
         return g * exp(-square(x)) * (2.0 / math.sqrt(math.pi))
 
 
 @op("erfinv")
-class ErfInv(scipy_ufunc("erfinv"), Floating):
+class ErfInv(Floating):
     """The out with erf(out) = x; infinite at -1 and 1, NaN beyond."""
+
+    kernel, kernel_out = scipy_ufunc("erfinv")
 
     def vjp_x(g, out):
         return g * exp(square(out)) * (math.sqrt(math.pi) / 2.0)
@@ -65,16 +68,20 @@ class ErfInv(scipy_ufunc("erfinv"), Floating):
 
 # ------------------------------------------------------------------------------------------------ gamma functions
 @op("lgamma")
-class LGamma(scipy_ufunc("gammaln"), Floating):
+class LGamma(Floating):
     """out = ln |gamma(x)|; infinite at 0, -1, -2, ..."""
+
+    kernel, kernel_out = scipy_ufunc("gammaln")
 
     def vjp_x(g, x):
         return g * digamma(x)
 
 
 @op("digamma")
-class Digamma(scipy_ufunc("psi"), Floating):
+class Digamma(Floating):
     """The derivative of ln gamma(x)."""
+
+    kernel, kernel_out = scipy_ufunc("psi")
 
     def vjp_x(g, x):
         return g * Polygamma(x, n=1)
@@ -99,16 +106,20 @@ class Polygamma(Floating):
 
 
 @op("gammainc")
-class GammaInc(scipy_ufunc("gammainc"), FloatingBinary):
+class GammaInc(FloatingBinary):
     """The part of gamma(x) that the integral of t^(x-1) e^(-t) from 0 to y makes, broadcast.  No gradient for x."""
+
+    kernel, kernel_out = scipy_ufunc("gammainc")
 
     def vjp_y(g, x, y):
         return reduce_to(g * _gamma_density(x, y), y)
 
 
 @op("gammaincc")
-class GammaIncC(scipy_ufunc("gammaincc"), FloatingBinary):
+class GammaIncC(FloatingBinary):
     """The part of gamma(x) that the integral of t^(x-1) e^(-t) from y on makes, broadcast.  No gradient for x."""
+
+    kernel, kernel_out = scipy_ufunc("gammaincc")
 
     def vjp_y(g, x, y):
         return reduce_to(-(g * _gamma_density(x, y)), y)
@@ -122,32 +133,40 @@ def _gamma_density(x: Any, y: Tensor) -> Tensor:
 
 # ----------------------------------------------------------------------------------------------- Bessel functions
 @op("i0")
-class I0(scipy_ufunc("i0"), Floating):
+class I0(Floating):
     """The modified Bessel function of the first kind, of order 0."""
+
+    kernel, kernel_out = scipy_ufunc("i0")
 
     def vjp_x(g, x):
         return g * i1(x)
 
 
 @op("i0e")
-class I0e(scipy_ufunc("i0e"), Floating):
+class I0e(Floating):
     """out = e^-|x| i0(x)"""
+
+    kernel, kernel_out = scipy_ufunc("i0e")
 
     def vjp_x(g, x, out):
         return g * (i1e(x) - sign(x) * out)
 
 
 @op("i1")
-class I1(scipy_ufunc("i1"), Floating):
+class I1(Floating):
     """The modified Bessel function of the first kind, of order 1."""
+
+    kernel, kernel_out = scipy_ufunc("i1")
 
     def vjp_x(g, x, out):               # i0(x) - out / x, which is 1/2 at 0
         return g * (i0(x) - _over(out, x))
 
 
 @op("i1e")
-class I1e(scipy_ufunc("i1e"), Floating):
+class I1e(Floating):
     """out = e^-|x| i1(x)"""
+
+    kernel, kernel_out = scipy_ufunc("i1e")
 
     def vjp_x(g, x, out):
         return g * (i0e(x) - sign(x) * out - _over(out, x))
