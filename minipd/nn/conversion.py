@@ -44,7 +44,9 @@ class Converted:
         """All floating parameters and buffers in another dtype.  Returns the layer."""
         return self if dtype is None else self._convert(dtypes.of(dtypes.to_np(dtype)))
 
-    type = astype
+    def type(self, dst_type: Any) -> Any:
+        """The same as `astype`."""
+        return self.astype(dst_type)
 
     def float(self, excluded_layers: Any = None) -> Any:
         """Everything in float32, except in layers of the classes `excluded_layers` (one, or several)."""
@@ -65,7 +67,9 @@ class Converted:
                       "float32's range, to(dtype='float16') changes how parameters are stored", stacklevel=2)
         return self
 
-    half = float16
+    def half(self) -> Any:
+        """The same as `float16()`."""
+        return self.float16()
 
     def cpu(self) -> Any:
         """The layer on the CPU, where it is."""

@@ -1,7 +1,4 @@
-"""Layers that hold layers or parameters, found by number or by key.
-
-Sequential calls its layers one after the other; the others leave that to their owner.
-"""
+"""Layers, and parameters, found by number: Sequential, LayerList, ParameterList."""
 
 from __future__ import annotations
 
@@ -9,27 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from minipd.framework.tensor import Parameter
+from minipd.nn.container.base import Container
 from minipd.nn.layer import Layer
 
-__all__ = ["LayerDict", "LayerList", "ParameterDict", "ParameterList", "Sequential"]
-
-
-class _Container(Layer):
-    """What all share that are not called themselves: the random draws of the layers inside are named after it all the
-    same (`blocks.0`, `blocks.1`, ...)."""
-
-    def _enter(self, scope: str) -> None:
-        super()._enter(scope)
-        for name, layer in self._sub_layers.items():
-            layer._enter(f"{scope}.{name}")
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
-        if isinstance(value, Layer) and self._scope:
-            value._enter(f"{self._scope}.{name}")
-
-    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(f"a {type(self).__name__} is not called: its owner uses what is in it")
+__all__ = ["LayerList", "ParameterList", "Sequential"]
 
 
 class _Numbered(Layer):
@@ -117,8 +97,18 @@ class Sequential(_Numbered):
             input = layer(input)
         return input
 
+    # Paddle names the same things otherwise here
+    def append(self, module: Layer) -> Sequential:
+        return super().append(module)
 
-class LayerList(_Container, _Numbered):
+    def extend(self, sequential: Iterable[Layer]) -> Sequential:
+        return super().extend(sequential)
+
+    def insert(self, index: int, module: Layer) -> Sequential:
+        return super().insert(index, module)
+
+
+class LayerList(Container, _Numbered):
     """A list of layers, which is not called itself.
 
     >>> from minipd.nn import Linear
@@ -141,118 +131,7 @@ class LayerList(_Container, _Numbered):
         return LayerList(layers)
 
 
-class _Keyed(_Container):
-    """What LayerDict and ParameterDict share: entries found by key, in the order of insertion."""
-
-    @property
-    def _entries(self) -> Mapping[str, Any]:
-        """What is in it, by key."""
-        raise NotImplementedError
-
-    def _put(self, key: str, value: Any) -> None:
-        raise NotImplementedError
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._entries
-
-    def __getitem__(self, key: str) -> Any:
-        if key not in self._entries:
-            raise KeyError(f"{type(self).__name__}: expected one of {list(self._entries)}, got {key!r}")
-        return self._entries[key]
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        self._put(key, value)
-
-    def __delitem__(self, key: str) -> None:
-        self[key]                           # which says what there is
-        delattr(self, key)
-
-    def pop(self, key: str) -> Any:
-        """Take an entry out.  Returns it."""
-        taken = self[key]
-        del self[key]
-        return taken
-
-    def clear(self) -> None:
-        """Take all entries out."""
-        for key in list(self):
-            del self[key]
-
-    def keys(self) -> Any:
-        """The keys, in order."""
-        return self._entries.keys()
-
-    def values(self) -> Any:
-        """The entries, in order."""
-        return self._entries.values()
-
-    def items(self) -> Any:
-        """(key, entry), in order."""
-        return self._entries.items()
-
-    def update(self, entries: Any) -> None:
-        """Put all entries of another such container, a dict, or a list of (key, entry) pairs in.
-
-        Raises: TypeError for anything else.
-        """
-        if not isinstance(entries, Iterable):
-            raise TypeError(f"{type(self).__name__}: expected a dict or (key, entry) pairs, got "
-                            f"{type(entries).__name__}")
-        for i, pair in enumerate(entries.items() if hasattr(entries, "items") else entries):
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                raise TypeError(f"{type(self).__name__}: expected a (key, entry) pair at position {i}, got {pair!r}")
-            self._put(*pair)
-
-
-class LayerDict(_Keyed):
-    """A dict of layers, which is not called itself.
-
-    >>> from minipd.nn import Linear, ReLU
-    >>> parts = LayerDict({"map": Linear(2, 3), "bend": ReLU()})
-    >>> list(parts), list(parts.state_dict())
-    (['map', 'bend'], ['map.weight', 'map.bias'])
-    """
-
-    def __init__(self, sublayers: Any = None):
-        super().__init__()
-        self.update(sublayers or ())
-
-    @property
-    def _entries(self) -> Mapping[str, Layer]:
-        return self._sub_layers
-
-    def _put(self, key: str, value: Any) -> None:
-        self.add_sublayer(key, value)
-
-
-class ParameterDict(_Keyed):
-    """A dict of parameters.
-
-    >>> from minipd.nn.parameter import create_parameter
-    >>> scales = ParameterDict({"low": create_parameter([1]), "high": create_parameter([2])})
-    >>> [(name, p.shape) for name, p in scales.named_parameters()]
-    [('low', paddle.Size([1])), ('high', paddle.Size([2]))]
-    """
-
-    def __init__(self, parameters: Any = None):
-        super().__init__()
-        self.update(parameters or ())
-
-    @property
-    def _entries(self) -> Mapping[str, Parameter]:
-        return self._parameters
-
-    def _put(self, key: str, value: Any) -> None:
-        self.add_parameter(key, value)
-
-
-class ParameterList(_Container):
+class ParameterList(Container):
     """A list of parameters.
 
     >>> from minipd.nn.parameter import create_parameter
