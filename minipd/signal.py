@@ -123,4 +123,5 @@ def _norm(normalized: bool) -> str:
     return "ortho" if normalized else "backward"
 
 
-Tensor.stft, Tensor.istft = stft, istft  # type: ignore[attr-defined]
+for _method in (stft, istft):
+    setattr(Tensor, _method.__name__, _method)

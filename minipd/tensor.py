@@ -1,8 +1,8 @@
 """`paddle.tensor`: the functions of tensors by their older path; called, it makes a tensor (`as_tensor`).
 
 >>> import minipd
->>> minipd.tensor([1.0]).tolist(), minipd.tensor.add is minipd.add
-([1.0], True)
+>>> minipd.tensor([1.0]).tolist(), minipd.tensor.add(minipd.ones([1]), 1.0).tolist()
+([1.0], [2.0])
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ __all__ = ["create_tensor"]
 def create_tensor(dtype: Any, name: str | None = None, persistable: bool = False) -> Tensor:
     """A tensor without elements, to be the output of a function that has one."""
     made = Tensor(np.empty(0, dtypes.to_np(dtype)))
-    made.name, made.persistable = name, persistable
+    made.persistable = persistable
+    if name is not None:
+        made.name = name
     return made
 
 

@@ -89,8 +89,8 @@ def from_dlpack(dlpack: Any, *, device: Any = None, copy: bool | None = None) ->
     return asked_for(Tensor(array.copy() if copy else array), "from_dlpack", device, False)
 
 
-Tensor.__dlpack__ = _exported  # type: ignore[attr-defined]
-Tensor.__dlpack_device__ = _Capsule.__dlpack_device__  # type: ignore[attr-defined]
+for _name, _method in (("__dlpack__", _exported), ("__dlpack_device__", _Capsule.__dlpack_device__)):
+    setattr(Tensor, _name, _method)
 
 
 # ------------------------------------------------------------------------------------------------ files

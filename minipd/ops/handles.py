@@ -108,6 +108,10 @@ def _requires_grad(self: Tensor) -> bool:
     return not self.stop_gradient
 
 
+def _set_requires_grad(self: Tensor, on: bool) -> None:
+    self.stop_gradient = not on
+
+
 def _grad_fn(self: Tensor) -> Any:
     """The tape's node that this tensor is a result of, None for a leaf."""
     return None if self.is_leaf else self.node
@@ -168,7 +172,7 @@ def value(self: Tensor) -> Tensor:
 
 for _method in (set_, resize_, reconstruct_from_, copy_, detach_, requires_grad_, apply, apply_, get_tensor, value):
     setattr(Tensor, _method.__name__, _method)
-Tensor.data = property(_data, _set_data)  # type: ignore[attr-defined]
-Tensor.requires_grad = property(_requires_grad, requires_grad_)  # type: ignore[attr-defined]
-Tensor.grad_fn = property(_grad_fn)  # type: ignore[attr-defined]
-Tensor.grad_ = property(lambda self: self.grad, doc="The gradient.")  # type: ignore[attr-defined]
+for _name, _property in (("data", property(_data, _set_data)), ("grad_fn", property(_grad_fn)),
+                         ("grad_", property(lambda self: self.grad, doc="The gradient.")),
+                         ("requires_grad", property(_requires_grad, _set_requires_grad))):
+    setattr(Tensor, _name, _property)

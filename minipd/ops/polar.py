@@ -10,6 +10,7 @@ from minipd.ops.complex import Complex, Imag, Real, complex, is_complex
 from minipd.ops.creation import full_like
 from minipd.ops.elementary import cos, sin
 from minipd.ops.families import Unary
+from minipd.ops.logic import equal
 from minipd.ops.math import abs, where
 from minipd.ops.shapes import require_inexact
 
@@ -81,4 +82,4 @@ def isreal(x: Tensor, name: str | None = None) -> Tensor:
     >>> isreal(to_tensor([1 + 0j, 1j])).tolist()
     [True, False]
     """
-    return Imag(x) == 0.0 if is_complex(x) else full_like(x, True, "bool")
+    return equal(Imag(x), 0.0) if is_complex(x) else full_like(x, True, "bool")
