@@ -27,7 +27,7 @@ from minipd.ops.slicing import take_part
 __all__ = ["index_sample", "put_along_axis", "scatter_add", "scatter_reduce"]
 
 #: reduce -> (the array module's function, what changes nothing: a number, or which end of the dtype's range)
-UFUNCS = {"mul": ("multiply", 1), "amin": ("minimum", "max"), "amax": ("maximum", "min")}
+UFUNCS: dict[str, tuple[str, Any]] = {"mul": ("multiply", 1), "amin": ("minimum", "max"), "amax": ("maximum", "min")}
 
 
 @op("scatter_nd_reduce", Trait.INPLACE)

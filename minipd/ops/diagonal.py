@@ -95,6 +95,12 @@ def _two_axes(what: str, axis1: int, axis2: int, ndim: int) -> tuple[int, int]:
     return a, b
 
 
+def _offset(offset: int, x: Tensor, axis1: int, axis2: int) -> int:
+    """Where the diagonal begins; one that lies outside of the matrix is empty, however far outside."""
+    n, m = x.payload.shape[axis1], x.payload.shape[axis2]
+    return offset if is_symbolic(n) or is_symbolic(m) else max(-n, min(offset, m))
+
+
 def diagonal(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str | None = None) -> Tensor:
     """The diagonals of the matrices in two dimensions, in a new last dimension: a view.
 
@@ -105,7 +111,7 @@ def diagonal(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, name: s
     [1, 5]
     """
     a, b = _two_axes("diagonal", axis1, axis2, x.ndim)
-    return Diagonal(x, offset=offset, axis1=a, axis2=b)
+    return Diagonal(x, offset=_offset(offset, x, a, b), axis1=a, axis2=b)
 
 
 def fill_diagonal_tensor(x: Tensor, y: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1,
@@ -117,7 +123,7 @@ def fill_diagonal_tensor(x: Tensor, y: Tensor, offset: int = 0, dim1: int = 0, d
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
     a, b = _two_axes("fill_diagonal_tensor", dim1, dim2, x.ndim)
-    return FillDiagonalTensor(x, y.astype(x.dtype), offset=offset, dim1=a, dim2=b)
+    return FillDiagonalTensor(x, y.astype(x.dtype), offset=_offset(offset, x, a, b), dim1=a, dim2=b)
 
 
 def diagonal_scatter(x: Tensor, y: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1,
@@ -171,7 +177,7 @@ def fill_diagonal(x: Tensor, value: Any, offset: int = 0, wrap: bool = False, na
     """
     shape = x.payload.shape
     if x.ndim == 2 and not (wrap and offset == 0):
-        return FillDiagonalTensor(x, value, offset=offset)
+        return FillDiagonalTensor(x, value, offset=_offset(offset, x, 0, 1))
     if x.ndim < 2 or x.ndim > 2 and (offset or any(not same(n, shape[0]) for n in shape)):
         raise ValueError(f"fill_diagonal_: expected a matrix, or equal sizes and offset 0, got {describe(x.payload)} "
                          f"and offset {offset}")

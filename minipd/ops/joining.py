@@ -136,6 +136,8 @@ def split(x: Tensor, num_or_sections: Any, axis: Any = 0, name: str | None = Non
     axis = normalize_axis("split", axis.item() if isinstance(axis, Tensor) else axis, x.ndim)
     n = x.payload.shape[axis]
     if isinstance(num_or_sections, int):
+        if num_or_sections < 1:
+            raise ValueError(f"split: expected at least 1 part, got {num_or_sections}")
         if not is_symbolic(n) and n % num_or_sections:
             raise ValueError(f"split: axis {axis} of size {n} does not divide into {num_or_sections} equal parts; "
                              "give the sizes in a list")

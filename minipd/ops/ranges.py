@@ -11,12 +11,15 @@ from minipd.framework import dtype as dtypes
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
+from minipd.ops.broadcast import Expand
 from minipd.ops.cast import cast
 from minipd.ops.creation import arange, ones
 from minipd.ops.joining import Concat
 from minipd.ops.making import makes
 from minipd.ops.math import pow
+from minipd.ops.reorder import Flip
 from minipd.ops.reshape import Unsqueeze
+from minipd.ops.scan import cumprod
 
 __all__ = ["eye", "linspace", "logspace", "range", "tril_indices", "triu_indices", "vander"]
 
@@ -146,8 +149,6 @@ def vander(x: Tensor, n: int | None = None, increasing: bool = False, name: str 
     n = _count("vander", x.payload.shape[0] if n is None else n)
     if n == 0:
         return ones([x.payload.shape[0], 0], x.dtype)
-    column = Unsqueeze(x, axis=(1,))
-    powers = [ones([x.payload.shape[0], 1], x.dtype)]
-    while len(powers) < n:
-        powers.append(powers[-1] * column)
-    return Concat(*(powers if increasing else powers[::-1]), axis=1)
+    factors = Expand(Unsqueeze(x, axis=(1,)), shape=(x.payload.shape[0], n - 1))
+    powers = cumprod(Concat(ones([x.payload.shape[0], 1], x.dtype), factors, axis=1), 1)
+    return powers if increasing else Flip(powers, axis=(1,))

@@ -40,7 +40,7 @@ class Chosen:
     traits = (Trait.MULTI, Trait.EXACT, Trait.ALLOCATES)
     outputs = ("out", "indices")
 
-    def vjp_x(gs, x: Meta, indices, axis):
+    def vjp_x(gs: Any, x: Meta, indices, axis):
         return TakeAlongAxisGrad(gs[0], indices, as_operand(x), axis=axis)
 
 
