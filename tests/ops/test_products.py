@@ -10,6 +10,7 @@ from minipd.framework.context import MetaOnly, using
 from minipd.framework.dim import symbol
 from minipd.framework.meta import Meta
 from minipd.framework.tensor import Tensor
+from minipd.ops.matrices.chain import _best_splits
 from tests.nn.finite import check_gradients
 
 RNG = np.random.default_rng(0)
@@ -65,7 +66,6 @@ def test_products(f, shapes, want):
 
 
 def test_the_order_of_a_chain_takes_the_fewest_multiplications():
-    from minipd.ops.matrices.products import _best_splits
     # 10x100, 100x5, 5x50: (AB)C takes 5000 + 2500, A(BC) 25000 + 50000
     assert _best_splits([10, 100, 5, 50])[0, 2] == 1
     assert _best_splits([50, 5, 100, 10])[0, 2] == 0

@@ -1,5 +1,6 @@
 """Linear algebra beyond `matmul`: products of matrices, equations, decompositions, norms."""
 
+from minipd.ops.matrices.chain import multi_dot
 from minipd.ops.matrices.covariance import corrcoef, cov
 from minipd.ops.matrices.eigen import eig, eigh, eigvals, eigvalsh
 from minipd.ops.matrices.einstein import einsum
@@ -21,7 +22,6 @@ from minipd.ops.matrices.products import (
     inner,
     kron,
     mm,
-    multi_dot,
     mv,
     outer,
     tensordot,
