@@ -17,12 +17,10 @@ from minipd.ops.slicing import slice
 
 __all__ = ["cumulative_trapezoid", "diff", "trapezoid"]
 
-END = 2**31 - 1
-
 
 def _neighbours(x: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     """All elements along an axis but the last, and all but the first."""
-    return slice(x, [axis], [0], [-1]), slice(x, [axis], [1], [END])
+    return slice(x, [axis], [0], [-1]), slice(x, [axis], [1], [x.payload.shape[axis]])
 
 
 def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Tensor | None = None, append: Tensor | None = None,

@@ -19,7 +19,7 @@ from minipd.ops.joining import stack
 from minipd.ops.math import add, maximum, minimum
 from minipd.ops.promotion import as_tensor, promoted
 from minipd.ops.reshape import squeeze
-from minipd.ops.shapes import require_inexact, require_numbers
+from minipd.ops.shapes import require_inexact, require_numbers, shapes_agree
 
 __all__ = ["clamp", "clip", "increment", "lerp", "multiplex", "positive"]
 
@@ -134,8 +134,8 @@ def multiplex(inputs: Any, index: Tensor, name: str | None = None) -> Tensor:
         raise ValueError(f"multiplex: expected a list of at least two tensors, got {inputs!r}")
     tensors = stack(inputs)
     rows = as_tensor("multiplex", index)
-    shape = tensors.payload.shape
-    if len(shape) < 3 or tuple(rows.payload.shape) not in (shape[1:2], (*shape[1:2], 1)):
+    shape, got = tensors.payload.shape, rows.payload.shape
+    if len(shape) < 3 or not shapes_agree(got, (shape[1], 1)[:max(len(got), 1)], "multiplex: the index"):
         raise ValueError(f"multiplex: expected tensors of at least two dimensions and an index for each of their rows, "
                          f"got {describe(inputs[0].payload)} and {describe(rows.payload)}")
     return squeeze(take_along_axis(tensors, rows.reshape([1, -1] + [1] * (tensors.ndim - 2)), 0), 0)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import minipd as paddle
+from minipd.static import InputSpec
 from tests.nn.finite import check_gradients
 
 NAN = float("nan")
@@ -94,6 +95,19 @@ def test_the_lesser_median_and_its_place():
 ])
 def test_gradients(function):
     check_gradients(function, np.array([[0.3, -1.2, 2.1, 0.9], [1.7, 0.1, -0.6, -2.0]]))
+
+
+@pytest.mark.parametrize("function", [
+    paddle.var, lambda x: paddle.std(x, 0), paddle.nanmean, paddle.median, lambda x: paddle.nanmedian(x, 0),
+    lambda x: paddle.quantile(x, [0.3, 0.5], 1), lambda x: paddle.diff(x, axis=0), paddle.cumsum,
+    lambda x: paddle.cumulative_trapezoid(x, axis=0), lambda x: paddle.renorm(x, 2.0, 0, 1.0),
+    lambda x: paddle.isclose(x, x * 1.1),
+])
+def test_programs_of_symbolic_sizes(function):
+    program = paddle.jit.to_static(function, input_spec=[InputSpec([None, 4], "float64")])
+    for rows in (3, 6):
+        x = np.random.default_rng(rows).normal(size=(rows, 4))
+        assert_same(program(tensor(x)), function(tensor(x)).numpy())
 
 
 def test_ties_of_the_median_share_nothing():

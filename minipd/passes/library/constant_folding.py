@@ -105,8 +105,8 @@ class ConstantFolding:
                 continue
             source = value.get_defining_op()
             if source is None or IrTrait.CONSTANT not in source.info.traits or not value.stop_gradient or (
-                    not self._small(value)):
-                return None
+                    not self._small(value)) or is_symbolic(op_attrs(source)):
+                return None             # a `full` may hold a size that only the run knows
             payloads.append(_array(source))
         with np.errstate(all="ignore"):
             out = Kernels().run(row, payloads, attrs)
