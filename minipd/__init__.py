@@ -24,6 +24,7 @@ FLOORS = (
                     "linalg", "metric", "fft", "signal", "tensor", "base", "hapi",
                     "callbacks", "vision", "viz"),
            exports=("framework.dtype", "framework.printing", "framework.size", "framework.place", "framework.mode",
+                    "framework.constants",
                     "framework.tensor", "framework.random", "framework.flags",
                     *(f"ops.{family}" for family in _FAMILIES),
                     "ops.conv", "ops.pooling", "autograd.mode", "autograd.engine", "nn.param_attr", "nn.parameter",

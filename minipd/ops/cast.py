@@ -8,8 +8,9 @@ from minipd.framework import dtype as dtypes
 from minipd.framework.meta import Meta
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
+from minipd.framework.views import write_anew
 
-__all__ = ["cast"]
+__all__ = ["cast", "cast_"]
 
 
 @op("cast", Trait.ELEMENTWISE, Trait.EXACT)
@@ -43,3 +44,8 @@ def cast(x: Tensor, dtype: Any) -> Tensor:
     """
     d = dtypes.to_np(dtype)
     return x if x.payload.dtype == d else Cast(x, dtype=d)
+
+
+def cast_(x: Tensor, dtype: Any) -> Tensor:
+    """`cast`, in place: the tensor itself has the dtype from now on."""
+    return write_anew(x, cast, dtype)

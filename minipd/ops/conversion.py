@@ -9,7 +9,7 @@ import numpy as np
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.tensor import Tensor
-from minipd.ops.creation import to_tensor
+from minipd.ops.creation import to_tensor, zeros
 from minipd.ops.making import asked_for
 
 __all__ = ["MmapStorage", "as_tensor", "asarray", "from_dlpack", "from_numpy", "to_dlpack"]
@@ -39,6 +39,25 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"from_numpy: expected a numpy array, got {type(ndarray).__name__}")
     return to_tensor(ndarray)
+
+
+def _typed(name: str, dtype: str) -> Any:
+    def make(*data: Any) -> Tensor:
+        if len(data) == 1 and not isinstance(data[0], int):
+            return to_tensor(data[0], dtype)
+        return zeros(data or (0,), dtype)
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"A tensor of {dtype}: `{name}([1, 2])` with these values, `{name}(2, 3)` of this shape."
+    return make
+
+
+#: the constructors that are named after a dtype, as in PyTorch
+TYPED = {name: _typed(name, dtype) for name, dtype in (
+    ("BFloat16Tensor", "bfloat16"), ("BoolTensor", "bool"), ("ByteTensor", "uint8"), ("CharTensor", "int8"),
+    ("DoubleTensor", "float64"), ("FloatTensor", "float32"), ("HalfTensor", "float16"), ("IntTensor", "int32"),
+    ("LongTensor", "int64"), ("ShortTensor", "int16"))}
+globals().update(TYPED)
+__all__ += TYPED
 
 
 # ------------------------------------------------------------------------------------------------ DLPack

@@ -29,6 +29,15 @@ def test_other_makers():
         paddle.tensor([1], device="gpu:0")
 
 
+def test_makers_named_after_dtypes():
+    assert paddle.FloatTensor([1, 2]).dtype == paddle.float32 and paddle.LongTensor(2, 3).shape == [2, 3]
+    assert paddle.BoolTensor(np.array([0, 2])).tolist() == [False, True] and paddle.HalfTensor().shape == [0]
+
+
+def test_constants():
+    assert paddle.ones([2])[:, paddle.newaxis].shape == [2, 1] and paddle.pi == np.pi and paddle.inf > paddle.e
+
+
 def test_dlpack_shares_memory():
     x = paddle.to_tensor([1.0, 2.0])
     y = paddle.from_dlpack(paddle.to_dlpack(x))
@@ -76,6 +85,11 @@ def test_to():
             call()
     with pytest.raises(RuntimeError, match=r"CUDAPlace: expected CPUPlace\(\)"):
         paddle.CUDAPlace(0)
+
+
+def test_cast_():
+    x = paddle.to_tensor([1.7])
+    assert x.cast_("int32") is x and x.tolist() == [1] and x.dtype == paddle.int32
 
 
 @pytest.mark.parametrize(("method", "dtype"), [
