@@ -1,35 +1,41 @@
-"""DataLoader: batches of tensors out of a dataset."""
+"""DataLoader: batches of tensors out of a dataset, loaded here or by worker processes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from numbers import Number
+from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
-from minipd.framework.tensor import Tensor
+from minipd.framework.philox import key_of
+from minipd.framework.rank import current
+from minipd.io.collate import default_collate_fn, default_convert_fn
 from minipd.io.dataset import IterableDataset
 from minipd.io.sampler import BatchSampler, check_batch_size
-from minipd.ops.creation import to_tensor
-from minipd.ops.joining import stack
+from minipd.io.workers import Workers, tasks
 
-__all__ = ["DataLoader", "default_collate_fn"]
+__all__ = ["DataLoader"]
 
 
 class DataLoader:
     """Iterates over a dataset in batches, each a list of tensors (or what `collate_fn` makes of a list of samples).
 
-    Loading happens in this process, when a batch is asked for: the order depends on the seed and on nothing else.
+    The order of samples depends on the seed and on nothing else, whoever loads them.
 
     Args:
         dataset: a Dataset, or an IterableDataset, which is taken in its own order.
         batch_sampler: which samples make a batch; instead of batch_size, shuffle and drop_last.
         batch_size: None gives the samples one by one, without a batch dimension.
-        num_workers: 0; there are no worker processes.
-        Paddle's other arguments (places, prefetching, timeouts, ...) are accepted, without effect.
+        collate_fn: from a list of samples to a batch; `default_collate_fn` unless given.
+        num_workers: how many processes load batches ahead, each `prefetch_factor` of them; with 0, this process loads
+            one when it is asked for.  They are fresh interpreters: dataset and functions are pickled, those of scripts
+            and notebooks by value.  Of an IterableDataset each worker has its own; `get_worker_info` tells it apart.
+        timeout: how many seconds to wait for a batch of theirs; 0: as long as they are alive.
+        worker_init_fn: called in each of them with its number, before it begins.  Their random numbers, Python's,
+            numpy's and minipd's, are seeded by the loader's seed, the pass and the number.
+        persistent_workers: keep them for the next pass.
+        Paddle's other arguments (places, use_shared_memory, ...) are accepted, without effect.
 
-    Raises: ValueError for num_workers other than 0, and for options that exclude each other.
+    Raises: ValueError for options that exclude each other; in a pass, RuntimeError with the traceback of a worker that
+        has failed, or with what has become of it.
 
     >>> from minipd.io import TensorDataset
     >>> from minipd.ops.creation import arange
@@ -43,14 +49,18 @@ class DataLoader:
                  batch_sampler: Any = None, batch_size: int | None = 1, shuffle: bool = False, drop_last: bool = False,
                  collate_fn: Callable | None = None, num_workers: int = 0, use_buffer_reader: bool = True,
                  reader_buffer_size: int = 2, prefetch_factor: int = 2, use_shared_memory: bool = True,
-                 timeout: int = 0, worker_init_fn: Callable | None = None, persistent_workers: bool = False):
-        if num_workers != 0:
-            raise ValueError(f"DataLoader: expected num_workers=0, got {num_workers}: there are no worker processes; "
-                             "samples are loaded when a batch is asked for")
+                 timeout: float = 0, worker_init_fn: Callable | None = None, persistent_workers: bool = False):
+        for name, value, least in (("num_workers", num_workers, 0), ("prefetch_factor", prefetch_factor, 1)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ValueError(f"DataLoader: expected {name} to be an int >= {least}, got {value!r}")
+        if timeout < 0:
+            raise ValueError(f"DataLoader: expected timeout >= 0, got {timeout}")
         if not return_list or feed_list is not None:
             raise ValueError("DataLoader: expected return_list=True and no feed_list, which static programs used to "
                              "need; batches are lists")
         self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
+        self.num_workers, self.prefetch_factor, self.timeout = num_workers, prefetch_factor, timeout
+        self.worker_init_fn, self.persistent_workers = worker_init_fn, persistent_workers
         self.iterable = isinstance(dataset, IterableDataset)
         if self.iterable and (shuffle or batch_sampler is not None):
             raise ValueError("DataLoader: an IterableDataset is taken in its own order; expected no shuffle and no "
@@ -66,12 +76,20 @@ class DataLoader:
         if batch_sampler is None and batch_size is not None and not self.iterable:
             self.batch_sampler = BatchSampler(dataset, None, shuffle, batch_size, drop_last)
         self.collate_fn = collate_fn or (default_convert_fn if batch_size is None else default_collate_fn)
+        self._passes = 0
+        self._kept: Workers | None = None
 
     def __iter__(self) -> Iterator[Any]:
-        for samples in self._batches():
-            yield self.collate_fn(samples)
+        self._passes += 1
+        if self.num_workers:
+            return self._by_workers()
+        return map(self.collate_fn, self._samples())
 
-    def _batches(self) -> Iterator[Any]:
+    __call__ = __iter__
+
+    # ------------------------------------------------------------------------------------------------ in this process
+    def _samples(self) -> Iterator[Any]:
+        """For each batch, its samples; without batches, each sample."""
         if self.batch_sampler is not None:
             for indices in self.batch_sampler:
                 yield [self.dataset[i] for i in indices]
@@ -89,45 +107,32 @@ class DataLoader:
             if batch and not self.drop_last:
                 yield batch
 
+    # ----------------------------------------------------------------------------------------------- by other processes
+    def _by_workers(self) -> Iterator[Any]:
+        workers = self._kept or self._start()
+        if self.persistent_workers:
+            self._kept = workers
+        try:
+            yield from workers.run(None if self.iterable else self._numbers())
+        except BaseException as e:
+            if not isinstance(e, GeneratorExit):        # after an error they are of no more use
+                self._kept = None
+            raise
+        finally:
+            if self._kept is not workers:
+                workers.close()
+
+    def _numbers(self) -> Iterator[Any]:
+        """For each batch, the numbers of its samples; without batches, each number."""
+        return iter(range(len(self.dataset))) if self.batch_sampler is None else map(list, self.batch_sampler)
+
+    def _start(self) -> Workers:
+        key = key_of(current().rng.initial_seed, "workers", self._passes)
+        todo = tasks(self.dataset, self.num_workers, int(key[0]) % 2 ** 31, collate_fn=self.collate_fn,
+                     init_fn=self.worker_init_fn, batch_size=self.batch_size, drop_last=self.drop_last)
+        return Workers(todo, self.prefetch_factor, self.timeout)
+
     def __len__(self) -> int:
         if self.iterable:
             raise TypeError("len(DataLoader): an IterableDataset does not say how many samples it has")
         return len(self.dataset if self.batch_sampler is None else self.batch_sampler)
-
-
-def default_collate_fn(batch: list) -> Any:
-    """Samples of one structure, stacked: tensors, arrays and numbers get a first dimension, dicts and lists are
-    entered, strings become lists.
-
-    Raises: TypeError for other samples; ValueError for lists of different lengths.
-
-    >>> default_collate_fn([{"x": 1.0}, {"x": 2.0}])["x"].tolist()
-    [1.0, 2.0]
-    """
-    first = batch[0]
-    if isinstance(first, Tensor):
-        return stack(batch, 0)
-    if isinstance(first, (np.ndarray, np.generic, Number)):
-        return to_tensor(np.stack([np.asarray(x) for x in batch]))
-    if isinstance(first, (str, bytes)):
-        return batch
-    if isinstance(first, Mapping):
-        return {key: default_collate_fn([sample[key] for sample in batch]) for key in first}
-    if isinstance(first, (tuple, list)):
-        if any(len(sample) != len(first) for sample in batch):
-            raise ValueError(f"DataLoader: expected samples with equally many fields, got "
-                             f"{sorted({len(sample) for sample in batch})}; pad them, or give a collate_fn")
-        return [default_collate_fn(list(field)) for field in zip(*batch, strict=True)]
-    raise TypeError(f"DataLoader: expected samples of tensors, arrays, numbers, strings, dicts and lists, got "
-                    f"{type(first).__name__}; give a collate_fn")
-
-
-def default_convert_fn(sample: Any) -> Any:
-    """One sample, its arrays and numbers as tensors."""
-    if isinstance(sample, (np.ndarray, np.generic, Number)):
-        return to_tensor(np.asarray(sample))
-    if isinstance(sample, Mapping):
-        return {key: default_convert_fn(value) for key, value in sample.items()}
-    if isinstance(sample, (tuple, list)):
-        return [default_convert_fn(value) for value in sample]
-    return sample

@@ -6,14 +6,17 @@ one, and `set_epoch` returns to any.  Each pass over a sampler is an epoch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any
+
+import numpy as np
 
 from minipd.framework import philox
 from minipd.framework.rank import current
 from minipd.io.permutation import permutation
 
-__all__ = ["BatchSampler", "DistributedBatchSampler", "RandomSampler", "Sampler", "SequenceSampler"]
+__all__ = ["BatchSampler", "DistributedBatchSampler", "RandomSampler", "Sampler", "SequenceSampler",
+           "SubsetRandomSampler", "WeightedRandomSampler"]
 
 
 class Sampler:
@@ -72,6 +75,79 @@ class RandomSampler(Sampler):
         if self.replacement:
             return iter(philox.integers(key, (self.num_samples,), 0, n).tolist())
         return iter(permutation(key, n)[:self.num_samples].tolist())
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class SubsetRandomSampler(Sampler):
+    """The given sample numbers in a random order, another one in each epoch.
+
+    Raises: ValueError if there are none.
+
+    >>> sorted(SubsetRandomSampler([1, 3, 5]))
+    [1, 3, 5]
+    """
+
+    def __init__(self, indices: Sequence[int]):
+        super().__init__(indices)
+        self.indices, self.epoch = list(indices), 0
+        if not self.indices:
+            raise ValueError("SubsetRandomSampler: expected at least one sample number, got none")
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next pass is that of this epoch."""
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[int]:
+        order = permutation(shuffle_key(self.epoch), len(self.indices))
+        self.epoch += 1
+        return iter([self.indices[i] for i in order])
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class WeightedRandomSampler(Sampler):
+    """Sample numbers drawn with probabilities that are proportional to their weights.
+
+    replacement: a number may come several times.
+    Raises: ValueError for weights that are negative, or too few of them positive; for a num_samples below 1.
+
+    >>> list(WeightedRandomSampler([0.0, 1.0], num_samples=3))
+    [1, 1, 1]
+    """
+
+    def __init__(self, weights: Any, num_samples: int, replacement: bool = True):
+        super().__init__()
+        self.weights = np.asarray(weights, np.float64).ravel()
+        self.num_samples, self.replacement, self.epoch = num_samples, replacement, 0
+        if isinstance(num_samples, bool) or not isinstance(num_samples, int) or num_samples < 1:
+            raise ValueError(f"WeightedRandomSampler: expected num_samples to be a positive int, got {num_samples!r}")
+        positive = int((self.weights > 0).sum())
+        if not (np.isfinite(self.weights) & (self.weights >= 0)).all() or not positive:
+            raise ValueError("WeightedRandomSampler: expected finite weights >= 0, one of them positive, got "
+                             f"{self.weights.tolist()[:8]}")
+        if not replacement and num_samples > positive:
+            raise ValueError(f"WeightedRandomSampler: expected at most {positive} samples without replacement, as many "
+                             f"as weights are positive, got num_samples={num_samples}")
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next pass is that of this epoch."""
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[int]:
+        key, n = shuffle_key(self.epoch), self.num_samples
+        self.epoch += 1
+        if self.replacement:
+            ends = np.cumsum(self.weights)
+            draws = philox.uniform(key, (n,), dtype=np.float64) * ends[-1]
+            return iter(np.searchsorted(ends, draws, "right").tolist())
+        # The n earliest of events that happen at random times, each at its own rate (Efraimidis, Spirakis 2006).
+        waits = -np.log1p(-philox.uniform(key, self.weights.shape, dtype=np.float64))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            times = np.where(self.weights > 0, waits / self.weights, np.inf)
+        return iter(np.argsort(times, kind="stable")[:n].tolist())
 
     def __len__(self) -> int:
         return self.num_samples

@@ -58,6 +58,36 @@ def test_some_samples():
         io.RandomSampler(range(3), num_samples=4)
 
 
+def test_some_of_the_samples_in_a_random_order():
+    paddle.seed(5)
+    sampler = io.SubsetRandomSampler([3, 1, 4, 15, 9])
+    first, second = list(sampler), list(sampler)
+    assert sorted(first) == sorted(second) == [1, 3, 4, 9, 15] and first != second and len(sampler) == 5
+    sampler.set_epoch(0)
+    assert list(sampler) == first
+    with pytest.raises(ValueError, match="expected at least one sample number, got none"):
+        io.SubsetRandomSampler([])
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+def test_weights_are_probabilities(replacement):
+    """The first of the draws is number i with probability weight i / 10, give or take 5 standard deviations."""
+    weights = [1, 0, 3, 6]
+    sampler = io.WeightedRandomSampler(weights, 3, replacement)
+    firsts = np.zeros(4)
+    for _ in range(2000):
+        drawn = list(sampler)
+        assert len(drawn) == 3 and (replacement or len(set(drawn)) == 3)
+        firsts[drawn[0]] += 1
+    p = np.array(weights) / 10
+    assert (abs(firsts - 2000 * p) <= 5 * np.sqrt(2000 * p * (1 - p))).all() and firsts[1] == 0
+    for options, said in [(([1, -1], 1), "finite weights >= 0"), (([0, 0], 1), "one of them positive"),
+                          (([1, 1], 0), "num_samples to be a positive int"),
+                          (([1, 0, 1], 3, False), "at most 2 samples without replacement")]:
+        with pytest.raises(ValueError, match=said):
+            io.WeightedRandomSampler(*options)
+
+
 def test_batches():
     assert list(io.BatchSampler(Squares(7), batch_size=3)) == [[0, 1, 2], [3, 4, 5], [6]]
     dropping = io.BatchSampler(Squares(7), batch_size=3, drop_last=True)
@@ -122,6 +152,30 @@ def test_random_split():
         io.random_split(Squares(10), [7, 4])
 
 
+def test_parts_of_a_whole():
+    assert [len(p) for p in io.random_split(Squares(10), [0.33, 0.33, 0.34])] == [4, 3, 3]
+    with pytest.raises(ValueError, match=r"expected sizes that add up to 10, got \[0.5, 0.4\]"):
+        io.random_split(Squares(10), [0.5, 0.4])
+
+
+def test_datasets_together():
+    both = io.ConcatDataset([Squares(3), Squares(2)])
+    assert [y for _, y in both] == [0, 1, 4, 0, 1] and len(both) == 5 and both[-1][1] == 1 and both[np.int64(2)][1] == 4
+    for index in (5, -6):
+        with pytest.raises(IndexError, match=rf"expected a sample number in -5 .. 4, got {index}"):
+            both[index]
+    side = io.ComposeDataset([Squares(3), range(3), Squares(3)])
+    assert side[2] == (2.0, 4, 2, 2.0, 4) and len(side) == 3
+    assert list(io.ChainDataset([Stream(), Stream()])) == [0, 1, 2, 3, 4] * 2
+    for make, error, said in [
+            (lambda: io.ConcatDataset([]), ValueError, "ConcatDataset: expected at least one dataset, got none"),
+            (lambda: io.ConcatDataset([Stream()]), TypeError, "expected datasets with a length, got a Stream"),
+            (lambda: io.ChainDataset([Squares()]), TypeError, "ChainDataset: expected IterableDatasets, got a Squares"),
+            (lambda: io.ComposeDataset([Squares(2), Squares(3)]), ValueError, "the same length, got 2, 3")]:
+        with pytest.raises(error, match=said):
+            make()
+
+
 def test_what_subclasses_define():
     with pytest.raises(NotImplementedError, match=r"Dataset defines __getitem__\(index\)"):
         io.Dataset()[0]
@@ -181,7 +235,10 @@ def test_a_stream_comes_in_its_own_order():
 
 
 @pytest.mark.parametrize("options,said", [
-    ({"num_workers": 2}, "expected num_workers=0, got 2: there are no worker processes"),
+    ({"num_workers": -1}, "expected num_workers to be an int >= 0, got -1"),
+    ({"num_workers": 1.5}, "expected num_workers to be an int >= 0, got 1.5"),
+    ({"prefetch_factor": 0}, "expected prefetch_factor to be an int >= 1, got 0"),
+    ({"timeout": -1}, "expected timeout >= 0, got -1"),
     ({"batch_sampler": [[0]], "shuffle": True}, "batch_sampler decides about batches"),
     ({"batch_size": -1}, "expected batch_size to be a positive int, got -1"),
     ({"batch_size": None, "shuffle": True}, "without batches"), ({"return_list": False}, "return_list=True")])
