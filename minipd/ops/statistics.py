@@ -8,9 +8,10 @@ from minipd.framework import dtype as dtypes
 from minipd.framework.dim import is_symbolic, prod
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
+from minipd.ops.complex import is_complex
 from minipd.ops.creation import into
 from minipd.ops.elementary import sqrt
-from minipd.ops.math import square, where
+from minipd.ops.math import abs, square, where
 from minipd.ops.promotion import as_floating, as_tensor
 from minipd.ops.reduce import Mean, Sum, count, sum
 from minipd.ops.shapes import normalize_axes
@@ -79,7 +80,7 @@ def var(x: Tensor, axis: Any = None, unbiased: bool | None = None, keepdim: bool
         correction = int(unbiased)
     axes = normalize_axes("var", axis, x.ndim)
     distance = x - Mean(x, axis=axes, keepdim=True)
-    total = Sum(square(distance), axis=axes, keepdim=bool(keepdim))
+    total = Sum(square(abs(distance) if is_complex(distance) else distance), axis=axes, keepdim=bool(keepdim))
     n = prod(x.payload.shape[a] for a in axes)
     if is_symbolic(n):
         return into(out, total / (count(x.payload, axes) - float(correction)))

@@ -141,6 +141,11 @@ def test_polar_and_sgn():
     assert paddle.sgn(paddle.to_tensor([-2.0, 0.0])).tolist() == [-1.0, 0.0]
 
 
+def test_the_variance_is_of_distances():
+    z = tensor(1 + 1j, 3 - 1j)
+    assert z.var(unbiased=False).item() == 2.0 and z.std().dtype == paddle.float32      # both sqrt(2) from 2
+
+
 def test_questions():
     z, x = paddle.to_tensor([1 + 0j, 2j]), paddle.ones([2])
     assert z.is_complex() and not x.is_complex()
