@@ -23,6 +23,7 @@ from types import ModuleType
 from typing import Any
 
 from minipd.framework.errors import InputError
+from minipd.framework.rank import current
 
 __all__ = ["install_as_paddle"]
 
@@ -61,6 +62,7 @@ def _ours(name: str) -> str:
 def install_as_paddle() -> None:
     """Let `import paddle`, and of everything in it, mean minipd in this process.
 
+    Random numbers are then, after the same `paddle.seed`, those that Paddle draws on the CPU.
     Raises: ImportError if another paddle has been imported already.
     """
     there = sys.modules.get(PADDLES)
@@ -69,6 +71,7 @@ def install_as_paddle() -> None:
                           "call it before the first `import paddle`")
     if not any(isinstance(finder, _SecondName) for finder in sys.meta_path):
         sys.meta_path.insert(0, _SecondName())
+    current().rng.draw_as_paddle()
 
 
 def say_what_is_missing(module: ModuleType) -> None:

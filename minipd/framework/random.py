@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from minipd.framework import mersenne
 from minipd.framework.philox import key_of
 from minipd.framework.rank import current
 
@@ -33,6 +34,9 @@ class Generator:
     True
     """
 
+    #: where draws follow one another, the number of their stream; None: they go by their names
+    _stream: int | None = None
+
     def __init__(self, seed: int = 0):
         self.seed(seed)
         self._path: list[str] = []
@@ -42,7 +46,21 @@ class Generator:
         self.initial_seed = int(seed)
         self.step = self.micro = self.created = 0
         self._draws: dict[str, int] = {}
+        if self._stream is not None:
+            self.draw_as_paddle()
         return self
+
+    def draw_as_paddle(self) -> Generator:
+        """From here on, draws follow one another, and give the numbers that Paddle gives on the CPU after this seed.
+
+        What they give depends then on all that were made before (see `framework.mersenne`).
+        """
+        self._stream, self._drawn = mersenne.begin(self.initial_seed), 0
+        return self
+
+    def _next_in_stream(self, stream: int) -> np.ndarray:
+        self._drawn += 1
+        return mersenne.key_of_draw(stream, self._drawn)
 
     # -- where we are -------------------------------------------------------------------------------------------
     def set_step(self, step: int) -> None:
@@ -91,6 +109,8 @@ class Generator:
 
     def next_key(self, path: str | None = None) -> np.ndarray:
         """The key of the next draw of the current path, or of `path` (a compiled step runs outside of layers)."""
+        if self._stream is not None:
+            return self._next_in_stream(self._stream)
         if path is None:
             return self.key(*self.next_name())
         n = self._draws.get(path, 0)
@@ -100,16 +120,22 @@ class Generator:
     def init_key(self, name: str | int | None = None) -> np.ndarray:
         """The key of a parameter's initial values: of the next one to be created, or of the one called `name`."""
         if name is None:
+            if self._stream is not None:
+                return self._next_in_stream(self._stream)
             name, self.created = self.created, self.created + 1
         return key_of(self.initial_seed, "init", name)
 
     # -- checkpoints and recomputation --------------------------------------------------------------------------
     def get_state(self) -> dict[str, Any]:
         """Everything the next draws depend on, as plain JSON values."""
-        return {
+        state = {
             "seed": self.initial_seed, "step": self.step, "micro": self.micro, "created": self.created,
             "path": list(self._path), "draws": dict(self._draws),
         }  # fmt: skip
+        if self._stream is not None:
+            stream = mersenne.STREAMS[self._stream]
+            state["stream"] = [stream.seed, stream.end]
+        return state
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Returns to a state from `get_state`.  ValueError if entries are missing or unknown."""
@@ -117,6 +143,8 @@ class Generator:
             raise ValueError(f"random state: expected the entries {sorted(self.get_state())}, got {sorted(state)}")
         self.initial_seed, self.step, self.micro = state["seed"], state["step"], state["micro"]
         self.created, self._path, self._draws = state["created"], list(state["path"]), dict(state["draws"])
+        if "stream" in state:
+            self._stream, self._drawn = mersenne.begin(*state["stream"]), 0
 
 
 def seed(seed: int) -> Generator:

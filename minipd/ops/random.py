@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from minipd.framework import draws, philox
 from minipd.framework import dtype as dtypes
-from minipd.framework import philox
 from minipd.framework.meta import Meta
 from minipd.framework.rank import current
 from minipd.framework.row import Trait, op
@@ -34,7 +34,7 @@ class Uniform:
         return Meta(shape, dtype)
 
     def kernel(xp, key, *, shape, dtype, min=0.0, max=1.0, window=None):
-        return philox.uniform(key, shape, min, max, dtype, window)
+        return draws.uniform(key, shape, min, max, dtype, window)
 
 
 @op("gaussian", Trait.RANDOM, Trait.EXACT, Trait.ALLOCATES)
@@ -45,7 +45,7 @@ class Gaussian:
         return Meta(shape, dtype)
 
     def kernel(xp, key, *, shape, dtype, mean=0.0, std=1.0, window=None):
-        return philox.normal(key, shape, mean, std, dtype, window)
+        return draws.normal(key, shape, mean, std, dtype, window)
 
 
 @op("randint", Trait.RANDOM, Trait.EXACT, Trait.DISCRETE, Trait.ALLOCATES)
@@ -56,7 +56,7 @@ class RandInt:
         return Meta(shape, dtype)
 
     def kernel(xp, key, *, shape, dtype, low, high, window=None):
-        return philox.integers(key, shape, low, high, dtype, window)
+        return draws.integers(key, shape, low, high, dtype, window)
 
 
 @op("randperm", Trait.RANDOM, Trait.EXACT, Trait.DISCRETE, Trait.ALLOCATES)
@@ -67,7 +67,7 @@ class RandPerm:
         return Meta((n,), dtype)
 
     def kernel(xp, key, *, n, dtype):
-        return philox.permutation(key, n).astype(dtype)
+        return draws.permutation(key, n).astype(dtype)
 
 
 @op("dropout", Trait.RANDOM, Trait.ALLOCATES)
@@ -82,7 +82,7 @@ class Dropout:
         return Meta(x.shape, x.dtype)
 
     def kernel(xp, x, key, *, p, mode="upscale_in_train", window=None):
-        kept = philox.uniform(key, x.shape, 0.0, 1.0, dtypes.float32.np, window) >= p
+        kept = draws.uniform(key, x.shape, 0.0, 1.0, dtypes.float32.np, window) >= p
         factor = 1.0 / (1.0 - p) if mode == "upscale_in_train" and p < 1 else 1.0
         return xp.where(kept, x * x.dtype.type(factor), x.dtype.type(0))
 
