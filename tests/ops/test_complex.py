@@ -143,7 +143,7 @@ def test_polar_and_sgn():
 
 def test_the_variance_is_of_distances():
     z = tensor(1 + 1j, 3 - 1j)
-    assert z.var(unbiased=False).item() == pytest.approx(2.0) and z.std().dtype == paddle.float32      # both sqrt(2) from 2
+    assert z.var(unbiased=False).item() == pytest.approx(2.0) and z.std().dtype == paddle.float32  # sqrt(2) from 2
 
 
 def test_questions():
