@@ -58,7 +58,8 @@ class RankContext:
         self.flags: dict[str, Any] = {}
         self.counters: defaultdict[str, int] = defaultdict(int)
         self.lazy_init = False
-        self.static_mode = False            # what `enable_static` has asked for
+        self.static_mode = False            # what is called is written into a program (`framework.mode`)
+        self.programs: Any = None           # of static mode (`static.program`)
         self.global_initializers: tuple = (None, None)      # of weights, of biases: instead of what layers choose
         self.compose()
 

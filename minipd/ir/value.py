@@ -97,6 +97,18 @@ class Value:
     def is_same(self, other: Value) -> bool:
         return self is other
 
+    @property
+    def name(self) -> str:
+        """The name of an input or of program state.
+
+        Raises: ValueError for other values, which have none.
+        """
+        op = self.get_defining_op()
+        for attribute in ("parameter_name", "name"):
+            if op is not None and op.name() in ("builtin.parameter", "pd_op.data") and attribute in op.attributes:
+                return op.attributes[attribute].value
+        raise ValueError(f"name of {describe(self)}: expected an input or program state, only these have names")
+
     # --------------------------------------------------------------------------------------------- attributes
     def attribute(self, name: str) -> Attribute | None:
         """An attribute of this value, such as `stop_gradient`."""

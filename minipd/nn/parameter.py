@@ -40,7 +40,9 @@ def create_parameter(shape: Any, dtype: Any = None, name: str | None = None, att
     np_dtype = dtypes.get_default_dtype_np() if dtype is None else dtypes.to_np(dtype)
     p.payload = Unfilled(shape_tuple("create_parameter", shape), np_dtype, p.name)
     p.initialize = _Fill(p, initializer, ctx.rng.init_key())
-    if not ctx.lazy_init:
+    if hasattr(ctx.ground, "parameter_made"):       # static mode
+        ctx.ground.parameter_made(p)
+    elif not ctx.lazy_init:
         p.initialize()
     return p
 
@@ -55,6 +57,11 @@ class _Fill:
 
     def __init__(self, param: Parameter, initializer: Initializer, key: Any):
         self.param, self.initializer, self.key = param, initializer, key
+
+    def values(self) -> Tensor:
+        """The first values, computed by the interpreters that are in force."""
+        meta = self.param.payload
+        return self.initializer.values(Tensor(self.key), tuple(meta.shape), meta.dtype)
 
     def __call__(self, window: tuple | None = None) -> None:
         """Fill the parameter, or with `window` = (global shape, offsets, local shape) that part of it.

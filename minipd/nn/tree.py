@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from types import MappingProxyType
 from typing import Any
 
+from minipd.framework.rank import current
 from minipd.framework.tensor import Parameter, Tensor
 
 __all__: list[str] = []
@@ -85,6 +86,8 @@ class Tree:
         if name not in self._buffer_names:
             self._check_free(name, type(None))
         self._buffer_names[name] = persistable
+        if tensor is not None and hasattr(current().ground, "buffer_made"):     # static mode
+            current().ground.buffer_made(tensor)
         setattr(self, name, tensor)
 
     def _check_free(self, name: str, kind: Any) -> None:

@@ -1,5 +1,10 @@
-"""Paddle's static API: what is about programs by name.
+"""Paddle's static API: programs that are written first and run later.
 
+    program        static mode: the default programs, inputs, program_guard
+    executor       Executor: run a program with a feed, fetch values
+    scope          where program state is between runs
+    storage        save and load that state
+    gradients      gradients, append_backward
     input          InputSpec, the declaration of an input
     control_flow   cond
     metric         accuracy, auc
@@ -7,7 +12,21 @@
 """
 
 from minipd.static import nn
+from minipd.static.executor import Executor
+from minipd.static.gradients import append_backward, gradients
 from minipd.static.input import InputSpec
 from minipd.static.metric import accuracy, auc
+from minipd.static.program import (
+    Program,
+    create_parameter,
+    data,
+    default_main_program,
+    default_startup_program,
+    program_guard,
+)
+from minipd.static.scope import Scope, global_scope, scope_guard
+from minipd.static.storage import load, load_program_state, save, set_program_state
 
-__all__ = ["InputSpec", "accuracy", "auc", "nn"]
+__all__ = ["Executor", "InputSpec", "Program", "Scope", "accuracy", "append_backward", "auc",
+           "create_parameter", "data", "default_main_program", "default_startup_program", "global_scope", "gradients",
+           "load", "load_program_state", "nn", "program_guard", "save", "scope_guard", "set_program_state"]

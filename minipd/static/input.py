@@ -18,13 +18,13 @@ class InputSpec:
     one name have one size.
 
     >>> InputSpec([None, "S", 64], "float32", name="x")
-    InputSpec(shape=(-1, S, 64), dtype=paddle.float32, name=x, stop_gradient=True)
+    InputSpec(shape=(-1, S, 64), dtype=paddle.float32, name=x, stop_gradient=False)
 
     Raises: ValueError for a negative size other than -1.
     """
 
     def __init__(self, shape: Sequence[int | str | DimExpr | None], dtype: Any = "float32", name: str | None = None,
-                 stop_gradient: bool = True):
+                 stop_gradient: bool = False):
         dims = tuple(symbol(d) if isinstance(d, str) else -1 if d is None else d for d in shape)
         for d in dims:
             if isinstance(d, int) and d < -1:
@@ -37,7 +37,32 @@ class InputSpec:
     @classmethod
     def from_tensor(cls, tensor: Any, name: str | None = None) -> InputSpec:
         """The spec of tensors like this one."""
-        return cls(tuple(tensor.shape), tensor.dtype, name, tensor.stop_gradient)
+        return cls(tuple(tensor.shape), tensor.dtype, name)
+
+    @classmethod
+    def from_numpy(cls, ndarray: Any, name: str | None = None) -> InputSpec:
+        """The spec of arrays like this one."""
+        return cls(ndarray.shape, ndarray.dtype, name)
+
+    def batch(self, batch_size: int | Any) -> InputSpec:
+        """Put a batch dimension in front, in place; returns the spec.
+
+        Raises: ValueError for a size that is not a positive int or -1.
+        """
+        if not isinstance(batch_size, int) or batch_size < 1 and batch_size != -1:
+            raise ValueError(f"InputSpec.batch: expected a positive size, or -1 for any, got {batch_size!r}")
+        self.shape = (batch_size, *self.shape)
+        return self
+
+    def unbatch(self) -> InputSpec:
+        """Take the first dimension away, in place; returns the spec.
+
+        Raises: ValueError for the spec of a 0-D tensor.
+        """
+        if not self.shape:
+            raise ValueError("InputSpec.unbatch: expected a spec with at least one dimension, got a 0-D one")
+        self.shape = self.shape[1:]
+        return self
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, InputSpec) and vars(self) == vars(other)

@@ -220,7 +220,7 @@ def test_writing_an_outer_tensor_in_a_branch_is_found_out():
         return y + 1.0
 
     with pytest.raises(ValueError, match="belongs to another program or to a branch that is finished.*must be"):
-        trace(f, InputSpec((2,)))
+        trace(f, InputSpec((2,), stop_gradient=True))
 
 
 def test_a_detached_result_stops_the_gradient():
@@ -249,4 +249,4 @@ def test_values_of_the_result_are_tensors():
         out = cond(x.sum() > 0.0, lambda: x, lambda: -x)
         assert isinstance(out, Tensor) and out.stop_gradient
         return out
-    trace(f, InputSpec((2,)))
+    trace(f, InputSpec((2,), stop_gradient=True))
