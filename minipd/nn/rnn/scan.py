@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from minipd.framework.dim import is_symbolic
@@ -10,7 +11,7 @@ from minipd.framework.tensor import Tensor
 from minipd.nn.layer import Layer
 from minipd.nn.rnn.cell import Gated, map_states
 from minipd.ops.creation import arange
-from minipd.ops.joining import concat, split
+from minipd.ops.joining import concat, split, stack
 from minipd.ops.math import where
 
 __all__ = ["RNN", "BiRNN"]
@@ -30,25 +31,33 @@ def scan(cell: Layer, inputs: Any, states: Any, lengths: Tensor | None = None, r
     n = first.shape[0]
     if is_symbolic(n) or n == 0:
         raise ValueError(f"{type(cell).__name__} over time: expected a known number of steps, at least 1, got {n}")
-    # a step of a cell of ours keeps a time dimension, of size 1: no reshapes between the steps
-    ours = type(cell).forward in OWN_FORWARDS and not cell._pre_hooks and not cell._post_hooks
-    if ours:
-        cell.check(inputs, states)
-        steps, states = split(cell.project(inputs), n, 0), map_states(lambda s: s.unsqueeze(0), states)
-    else:
-        parts = map_states(lambda x: _Parts(part.squeeze(0) for part in split(x, n, 0)), inputs)
-        steps = [map_states(lambda each, t=t: each.at[t], parts) for t in range(n)]
-    masks = None if lengths is None else _masks(lengths, n, 3 if ours else 2)
-    outputs: list = [None] * n
-    for t in reversed(range(n)) if reverse else range(n):
-        outputs[t], new = cell.step(steps[t], states) if ours else cell(steps[t], states, **kwargs)
+    masks = None if lengths is None else split(alive(lengths, n), n, 0)        # n times [1, B, 1]
+    if type(cell).forward is Gated.forward and not cell._pre_hooks and not cell._post_hooks and not kwargs:
+        return _gated(cell, inputs, states, masks, n, reverse)
+    masks = masks and [m.squeeze(0) for m in masks]
+    parts = map_states(lambda x: _Parts(part.squeeze(0) for part in split(x, n, 0)), inputs)
+    steps = [map_states(lambda each, t=t: each.at[t], parts) for t in range(n)]
+    outputs, states = _loop(functools.partial(cell, **kwargs), steps, states, masks, reverse)
+    return map_states(lambda *parts: stack(parts), *outputs), states
+
+
+def _gated(cell: Any, inputs: Tensor, states: Any, masks: list[Tensor] | None, n: int,
+           reverse: bool) -> tuple[Tensor, Any]:
+    """A cell of ours: all inputs are projected at once, and each step keeps a time dimension, of size 1, so that there
+    are no reshapes between the steps."""
+    cell.check(inputs, states)
+    steps = split(cell.project(inputs), n, 0)
+    outputs, states = _loop(cell.step, steps, map_states(lambda s: s.unsqueeze(0), states), masks, reverse)
+    return concat(outputs, 0), map_states(lambda s: s.squeeze(0), states)
+
+
+def _loop(step: Callable, inputs: list, states: Any, masks: list[Tensor] | None, reverse: bool) -> tuple[list, Any]:
+    """(outputs, in the order of the inputs; last states)"""
+    outputs: list = [None] * len(inputs)
+    for t in reversed(range(len(inputs))) if reverse else range(len(inputs)):
+        outputs[t], new = step(inputs[t], states)
         states = new if masks is None else map_states(lambda a, b, m=masks[t]: where(_fit(m, a), a, b), new, states)
-    if ours:
-        return concat(outputs, 0), map_states(lambda s: s.squeeze(0), states)
-    return map_states(lambda *parts: concat([p.unsqueeze(0) for p in parts], 0), *outputs), states
-
-
-OWN_FORWARDS = (Gated.forward,)
+    return outputs, states
 
 
 class _Parts:
@@ -58,10 +67,9 @@ class _Parts:
         self.at = list(parts)
 
 
-def _masks(lengths: Tensor, n: int, ndim: int) -> list[Tensor]:
-    """For each step, which sequences have not ended: bool [1, B, 1] or [B, 1]."""
-    alive = (arange(n).reshape([n, 1]) < lengths.reshape([1, -1])).reshape([n, -1, 1])
-    return [m if ndim == 3 else m.squeeze(0) for m in split(alive, n, 0)]
+def alive(lengths: Tensor, n: int) -> Tensor:
+    """Which sequences have not ended before each of n steps: bool [n, B, 1]."""
+    return (arange(n).unsqueeze(-1) < lengths.reshape([1, -1])).unsqueeze(-1)
 
 
 def _fit(mask: Tensor, state: Tensor) -> Tensor:

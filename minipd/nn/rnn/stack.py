@@ -9,9 +9,8 @@ from minipd.framework.tensor import Tensor
 from minipd.nn import functional as F
 from minipd.nn.container import LayerList
 from minipd.nn.rnn.cell import GRUCell, LSTMCell, SimpleRNNCell
-from minipd.nn.rnn.scan import RNN, BiRNN, scan, time_first
+from minipd.nn.rnn.scan import RNN, BiRNN, alive, scan, time_first
 from minipd.ops.cast import cast
-from minipd.ops.creation import arange
 from minipd.ops.joining import concat, split, stack
 
 __all__ = ["GRU", "LSTM", "RNNBase", "SimpleRNN"]
@@ -86,7 +85,7 @@ class RNNBase(LayerList):
                 after.append(last)
             x = outputs[0] if len(outputs) == 1 else concat(outputs, -1)
             if sequence_length is not None:
-                x = x * _alive(sequence_length, x)
+                x = x * cast(alive(sequence_length, x.shape[0]), x.dtype)
             if self.dropout and i < self.num_layers - 1:
                 x = F.dropout(x, self.dropout, training=self.training)
         out = time_first(x, self.time_major)
@@ -121,12 +120,6 @@ class RNNBase(LayerList):
         shown += [f"time_major={self.time_major}"] * self.time_major
         shown += [f"dropout={self.dropout}"] * bool(self.dropout)
         return ", ".join(shown)
-
-
-def _alive(lengths: Tensor, x: Tensor) -> Tensor:
-    """1 where a sequence has not ended, else 0: [T, B, 1] in the dtype of x [T, B, ...]."""
-    steps = arange(x.shape[0]).reshape([-1, 1])
-    return cast(steps < lengths.reshape([1, -1]), x.dtype).unsqueeze(-1)
 
 
 class SimpleRNN(RNNBase):
