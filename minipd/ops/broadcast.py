@@ -14,6 +14,7 @@ from minipd.framework.meta import Meta
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.creation import shape_tuple
+from minipd.ops.making import spread
 from minipd.ops.shapes import broadcast_shapes
 
 __all__ = ["broadcast_tensors", "broadcast_to", "expand", "expand_as", "reduce_as"]
@@ -132,6 +133,7 @@ def reduce_as(x: Tensor, target: Any, name: str | None = None) -> Tensor:
     return ReduceAs(x, as_operand(target))
 
 
+@spread(1)
 def expand(x: Tensor, shape: Any, name: str | None = None) -> Tensor:
     """x repeated along dimensions of size 1 to `shape`; -1 keeps a dimension as it is.
 

@@ -14,7 +14,7 @@ from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import write_anew
 from minipd.ops.cast import cast
-from minipd.ops.making import asked_for, makes
+from minipd.ops.making import asked_for, makes, spread
 from minipd.ops.making import into as into
 
 __all__ = ["arange", "assign", "clone", "empty", "empty_like", "full", "full_like", "ones", "ones_like", "to_tensor",
@@ -149,6 +149,7 @@ def full_like(x: Tensor, fill_value: Any, dtype: Any = None, name: str | None = 
     return asked_for(out, "full_like", device, requires_grad) if requires_grad or device is not None else out
 
 
+@spread(0)
 @makes
 def zeros(shape: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """Zeros; the default dtype unless given.
@@ -160,6 +161,7 @@ def zeros(shape: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     return full(shape, 0, dtypes.get_default_dtype() if dtype is None else dtype)
 
 
+@spread(0)
 @makes
 def ones(shape: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """Ones; the default dtype unless given."""

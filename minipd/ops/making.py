@@ -37,6 +37,26 @@ def asked_for(made: Tensor, what: str, device: Any, requires_grad: bool) -> Tens
     return made
 
 
+def spread(at: int) -> Any:
+    """Decorator: the list of ints that is parameter number `at`, the last but for options, may also be given as so
+    many arguments.
+
+    >>> @spread(1)
+    ... def shaped(x, shape, name=None):
+    ...     return shape
+    >>> shaped("x", 2, 3), shaped("x", [2, 3])
+    ([2, 3], [2, 3])
+    """
+    def decorate(function: Any) -> Any:
+        @functools.wraps(function)
+        def call(*args: Any, **named: Any) -> Any:
+            if len(args) > at + 1 and all(type(a) is int for a in args[at:]):
+                args = (*args[:at], list(args[at:]))
+            return function(*args, **named)
+        return call
+    return decorate
+
+
 def makes(function: Any) -> Any:
     """The function with the parameters `out` (a tensor to write the result into), `device` (the CPU is the only one
     here), `requires_grad` (the opposite of stop_gradient) and `pin_memory` (without effect).

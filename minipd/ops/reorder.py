@@ -7,6 +7,7 @@ from typing import Any
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
+from minipd.ops.making import spread
 from minipd.ops.reshape import Transpose, reshape
 from minipd.ops.shapes import normalize_axes, normalize_axis
 
@@ -141,11 +142,12 @@ def swapaxes(x: Tensor, axis0: int, axis1: int, name: str | None = None) -> Tens
 swapdims = swapaxes
 
 
-def permute(input: Tensor, *dims: Any) -> Tensor:
+@spread(1)
+def permute(input: Tensor, dims: Any) -> Tensor:
     """The dimensions in the order `dims`: a list, or several numbers.
 
     >>> from minipd.ops.creation import ones
     >>> permute(ones([2, 3, 4]), [2, 0, 1]).shape, permute(ones([2, 3, 4]), 2, 0, 1).shape
     (paddle.Size([4, 2, 3]), paddle.Size([4, 2, 3]))
     """
-    return input.transpose(dims[0] if len(dims) == 1 and isinstance(dims[0], (list, tuple)) else dims)
+    return input.transpose(dims)

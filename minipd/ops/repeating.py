@@ -11,11 +11,13 @@ from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import Expand
 from minipd.ops.by_number import Gather, an_axis
+from minipd.ops.making import spread
 from minipd.ops.reshape import Reshape, reshape
 
 __all__ = ["repeat", "repeat_interleave", "tile"]
 
 
+@spread(1)
 def tile(x: Tensor, repeat_times: Any, name: str | None = None) -> Tensor:
     """x repeated along each dimension; both numbers of dimensions are brought to the same by leading ones.
 
@@ -37,9 +39,10 @@ def tile(x: Tensor, repeat_times: Any, name: str | None = None) -> Tensor:
     return Reshape(wide, shape=tuple(t * n for t, n in zip(times, own, strict=True)))
 
 
-def repeat(input: Tensor, *repeats: Any) -> Tensor:
-    """input repeated along each dimension: `x.repeat(2, 3)` or `x.repeat([2, 3])`; the same as `tile`."""
-    return tile(input, repeats[0] if len(repeats) == 1 else repeats)
+@spread(1)
+def repeat(input: Tensor, repeats: Any) -> Tensor:
+    """input repeated along each dimension, `x.repeat(2, 3)` or `x.repeat([2, 3])`: the same as `tile`."""
+    return tile(input, repeats)
 
 
 def repeat_interleave(x: Tensor, repeats: Any, axis: int | None = None, name: str | None = None, *,

@@ -9,6 +9,7 @@ from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.creation import shape_tuple
+from minipd.ops.making import spread
 from minipd.ops.shapes import agree, normalize_axes, normalize_axis
 
 __all__ = ["flatten", "ravel", "reshape", "squeeze", "t", "transpose", "unflatten", "unsqueeze"]
@@ -101,6 +102,7 @@ def _inverse(perm: tuple) -> tuple:
 
 
 # ------------------------------------------------------------------------------------------- public functions
+@spread(1)
 def reshape(x: Tensor, shape: Any, name: str | None = None) -> Tensor:
     """The same elements under another shape.  -1 (once) is what is left over; 0 keeps the dimension as it is.
 
@@ -192,8 +194,8 @@ def unsqueeze(x: Tensor, axis: Any, name: str | None = None) -> Tensor:
     return Unsqueeze(x, axis=tuple(sorted(placed)))
 
 
-def transpose(x: Tensor, perm: Any, name: str | None = None) -> Tensor:
-    """Dimensions in the order `perm`; negative ones count from the end.
+def transpose(x: Tensor, perm: Any, name: Any = None) -> Tensor:
+    """Dimensions in the order `perm`; negative ones count from the end.  `transpose(x, a, b)` exchanges two of them.
 
     Raises: ValueError if `perm` is no permutation.
 
@@ -201,6 +203,9 @@ def transpose(x: Tensor, perm: Any, name: str | None = None) -> Tensor:
     >>> transpose(ones([2, 3, 4]), [-1, 0, 1]).shape
     paddle.Size([4, 2, 3])
     """
+    if isinstance(perm, int) and isinstance(name, int):
+        a, b = (normalize_axis("transpose", i, x.ndim) for i in (perm, name))
+        perm = [b if i == a else a if i == b else i for i in range(x.ndim)]
     axes = tuple(normalize_axis("transpose", p, x.ndim) for p in perm)
     if sorted(axes) != list(range(x.ndim)):
         raise ValueError(f"transpose: expected a permutation of {x.ndim} dimensions, got {list(perm)}")

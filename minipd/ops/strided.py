@@ -11,6 +11,7 @@ from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.by_number import IndexAdd, IndexPut
 from minipd.ops.creation import Arange, Full, shape_tuple
+from minipd.ops.making import spread
 from minipd.ops.reshape import Reshape, Unsqueeze, reshape
 from minipd.ops.shapes import normalize_axis
 
@@ -118,6 +119,7 @@ def unfold(x: Tensor, axis: int, size: int, step: int, name: str | None = None) 
                      stride=(*strides[:at], strides[at] * step, *strides[at + 1:], strides[at]))
 
 
+@spread(1)
 def view(x: Tensor, shape_or_dtype: Any, name: str | None = None) -> Tensor:
     """x under another shape (see `reshape`), or its bytes read as another dtype.
 

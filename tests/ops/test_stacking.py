@@ -193,3 +193,11 @@ def test_shapes_of_symbols():
 def test_errors(call, text):
     with pytest.raises(ValueError, match=text):
         call(tensor(numbers(2, 3)))
+
+
+def test_lists_of_numbers_may_be_given_as_arguments():
+    x = tensor(numbers(1, 2, 3))
+    assert x.reshape(3, -1).shape == [3, 2] and x.view(2, 3).shape == [2, 3] and x.permute(2, 0, 1).shape == [3, 1, 2]
+    assert x.expand(4, 2, 3).shape == [4, 2, 3] and x.tile(2, 1).shape == [1, 4, 3] and x.repeat(2, 1, 1).shape == [2, 2, 3]
+    assert paddle.zeros(2, 3).shape == [2, 3] and paddle.ones(2, 3, dtype="int32").shape == [2, 3]
+    assert x.transpose(0, -1).shape == [3, 2, 1] and x[0].transpose(0, 1).shape == [3, 2]
