@@ -9,6 +9,8 @@ import os as _os
 import sys as _sys
 import warnings as _warnings
 
+from minipd.as_paddle import disable_compat as disable_compat
+from minipd.as_paddle import enable_compat as enable_compat
 from minipd.as_paddle import install_as_paddle as install_as_paddle
 from minipd.as_paddle import say_what_is_missing as _say_what_is_missing
 from minipd.framework.allocator import keep_freed_memory as _keep_freed_memory
@@ -20,7 +22,7 @@ from minipd.ops import FAMILIES as _FAMILIES
 __version__ = "0.1.0"
 
 FLOORS = (
-    _Floor(1, opens=("framework", "ops", "autograd", "nn", "optimizer", "regularizer", "io", "amp", "incubate",
+    _Floor(1, opens=("framework", "ops", "autograd", "nn", "optimizer", "regularizer", "io", "amp", "profiler", "incubate",
                     "linalg", "metric", "fft", "signal", "tensor", "base", "hapi",
                     "callbacks", "vision", "viz"),
            exports=("framework.dtype", "framework.printing", "framework.size", "framework.place", "framework.mode",
@@ -31,7 +33,7 @@ FLOORS = (
                     "nn.functional.at_root", "nn.data_parallel", "amp.at_root", "io.serialization", "io.reader",
                     "hapi.model", "hapi.summary", "hapi.flops"),
            imports=("ops.methods", "ops.update", "ops.norm", "ops.rope", "autograd.tape", "autograd.methods",
-                    "autograd", "nn", "optimizer", "regularizer", "io", "amp", "incubate", "linalg", "metric", "fft",
+                    "autograd", "nn", "optimizer", "regularizer", "io", "amp", "profiler", "incubate", "linalg", "metric", "fft",
                     "signal", "tensor", "base", "hapi", "callbacks", "vision")),
     _Floor(2, opens=("ir", "jit", "static", "executor", "viz.ir"), imports=("ir", "static", "jit", "viz.ir.display")),
     _Floor(3, opens=("passes",), imports=("passes", "passes.stages")),
@@ -53,13 +55,13 @@ for _name in """CPUPlace CUDAPlace ParamAttr Parameter get_default_dtype get_fla
              seed set_default_dtype set_flags""".split():
     if _name in _names:                 # names that `paddle.framework`, which is our ground floor, has too
         setattr(_sys.modules[__name__ + ".framework"], _name, _names[_name])
-__all__ = sorted([*_names, "install_as_paddle"])
+__all__ = sorted([*_names, "disable_compat", "enable_compat", "install_as_paddle"])
 
 # Infinity and NaN are results like others, here as in Paddle: nobody has asked for numpy's warnings of them.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minipd\.")
 
 for _module in ("", ".nn", ".nn.functional", ".nn.functional.flash_attention", ".nn.initializer", ".nn.utils",
-                ".optimizer", ".optimizer.lr", ".regularizer", ".autograd", ".io", ".amp", ".linalg", ".metric",
+                ".optimizer", ".optimizer.lr", ".regularizer", ".autograd", ".io", ".amp", ".profiler", ".linalg", ".metric",
                 ".fft", ".signal", ".tensor", ".base", ".base.core", ".callbacks", ".incubate", ".incubate.autograd", ".vision",
                 ".vision.models"):
     _open_to_users(_sys.modules[__name__ + _module])

@@ -24,24 +24,32 @@ from typing import Any
 
 from minipd.framework.errors import InputError
 from minipd.framework.rank import current
+from minipd.framework.tensor import Tensor
 
-__all__ = ["install_as_paddle"]
+__all__ = ["disable_compat", "enable_compat", "install_as_paddle"]
 
 OURS, PADDLES = "minipd", "paddle"
 
 
 class _SecondName(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds `paddle.x` where there is a `minipd.x`, and loads it as that very module."""
+    """Finds `paddle.x` (or another `name`.x) where there is a `minipd.x`, and loads it as that very module."""
+
+    def __init__(self, name: str = PADDLES):
+        self.name = name
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> Any:
-        if fullname != PADDLES and not fullname.startswith(PADDLES + "."):
+        if fullname != self.name and not fullname.startswith(self.name + "."):
             return None
-        if importlib.util.find_spec(_ours(fullname)) is None:
+        if importlib.util.find_spec(self.ours(fullname)) is None:
             raise ModuleNotFoundError(f"minipd has no module {fullname}", name=fullname)
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
+    def ours(self, name: str) -> str:
+        """What minipd calls the module."""
+        return _ours(PADDLES + name.removeprefix(self.name))
+
     def create_module(self, spec: Any) -> ModuleType:
-        module = importlib.import_module(_ours(spec.name))
+        module = importlib.import_module(self.ours(spec.name))
         self.own_spec = module.__spec__         # the import system is about to replace it
         return module
 
@@ -65,13 +73,42 @@ def install_as_paddle() -> None:
     Random numbers are then, after the same `paddle.seed`, those that Paddle draws on the CPU.
     Raises: ImportError if another paddle has been imported already.
     """
-    there = sys.modules.get(PADDLES)
-    if there is not None and there is not sys.modules[OURS]:
-        raise ImportError(f"install_as_paddle: paddle is imported already, from {getattr(there, '__file__', '?')}; "
-                          "call it before the first `import paddle`")
-    if not any(isinstance(finder, _SecondName) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _SecondName())
+    _install(PADDLES, "install_as_paddle")
+    Tensor.__module__ = PADDLES             # `<class 'paddle.Tensor'>`
     current().rng.draw_as_paddle()
+
+
+def _install(name: str, who: str) -> None:
+    there = sys.modules.get(name)
+    if there is not None and there is not sys.modules[OURS]:
+        raise ImportError(f"{who}: {name} is imported already, from {getattr(there, '__file__', '?')}; call it before "
+                          f"the first `import {name}`")
+    if not _finders(name):
+        sys.meta_path.insert(0, _SecondName(name))
+
+
+def _finders(name: str) -> list[Any]:
+    return [finder for finder in sys.meta_path if isinstance(finder, _SecondName) and finder.name == name]
+
+
+def enable_compat(*, scope: Any = None, blocked_modules: Any = None, backend: str = "torch",
+                  silent: bool = False) -> None:
+    """Paddle's `enable_compat`: let `import torch` mean this library, many of whose functions take PyTorch's parameters
+    too, until `disable_compat`.  (The other parameters are accepted, and without effect.)
+
+    Raises: ImportError if torch has been imported already, ValueError for another backend.
+    """
+    if backend != "torch":
+        raise ValueError(f"enable_compat: expected backend 'torch', got {backend!r}")
+    _install(backend, "enable_compat")
+
+
+def disable_compat() -> None:
+    """Let `import torch` mean what it meant before."""
+    for finder in _finders("torch"):
+        sys.meta_path.remove(finder)
+        for name in [n for n in sys.modules if n == "torch" or n.startswith("torch.")]:
+            del sys.modules[name]
 
 
 def say_what_is_missing(module: ModuleType) -> None:

@@ -34,6 +34,27 @@ def test_every_module_is_the_very_same():
         done.stderr)
 
 
+def test_it_can_stand_for_torch_too():
+    done = python("""
+        import minipd as paddle
+        paddle.enable_compat()
+        import torch
+        import torch.nn.functional as F
+        assert torch is paddle and F is paddle.nn.functional
+        paddle.disable_compat()
+        try:
+            import torch
+        except ModuleNotFoundError:
+            pass
+        else:
+            assert torch is not paddle
+        minipd = paddle
+        minipd.install_as_paddle()
+        print(type(minipd.ones([1])))
+        """)
+    assert done.stdout == "<class 'paddle.Tensor'>\n", done.stderr
+
+
 @pytest.mark.parametrize("line, words", [
     ("paddle.no_such_name", "AttributeError: minipd has no paddle.no_such_name"),
     ("paddle.nn.Linearr", "AttributeError: minipd has no paddle.nn.Linearr; did you mean 'Linear'?"),
