@@ -22,8 +22,8 @@ from minipd.ops import FAMILIES as _FAMILIES
 __version__ = "0.1.0"
 
 FLOORS = (
-    _Floor(1, opens=("framework", "ops", "autograd", "nn", "optimizer", "regularizer", "io", "amp", "profiler", "incubate",
-                    "linalg", "metric", "fft", "signal", "tensor", "base", "hapi",
+    _Floor(1, opens=("framework", "ops", "autograd", "nn", "optimizer", "regularizer", "io", "amp", "profiler",
+                    "incubate", "linalg", "metric", "fft", "signal", "tensor", "base", "hapi",
                     "callbacks", "vision", "viz"),
            exports=("framework.dtype", "framework.printing", "framework.size", "framework.place", "framework.mode",
                     "framework.constants",
@@ -33,8 +33,8 @@ FLOORS = (
                     "nn.functional.at_root", "nn.data_parallel", "amp.at_root", "io.serialization", "io.reader",
                     "hapi.model", "hapi.summary", "hapi.flops"),
            imports=("ops.methods", "ops.update", "ops.norm", "ops.rope", "autograd.tape", "autograd.methods",
-                    "autograd", "nn", "optimizer", "regularizer", "io", "amp", "profiler", "incubate", "linalg", "metric", "fft",
-                    "signal", "tensor", "base", "hapi", "callbacks", "vision")),
+                    "autograd", "nn", "optimizer", "regularizer", "io", "amp", "profiler", "incubate", "linalg",
+                    "metric", "fft", "signal", "tensor", "base", "hapi", "callbacks", "vision")),
     _Floor(2, opens=("ir", "jit", "static", "executor", "viz.ir"), imports=("ir", "static", "jit", "viz.ir.display")),
     _Floor(3, opens=("passes",), imports=("passes", "passes.stages")),
     _Floor(4, opens=("decomposition", "cinn", "viz.cinn"),
@@ -61,8 +61,8 @@ __all__ = sorted([*_names, "disable_compat", "enable_compat", "install_as_paddle
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minipd\.")
 
 for _module in ("", ".nn", ".nn.functional", ".nn.functional.flash_attention", ".nn.initializer", ".nn.utils",
-                ".optimizer", ".optimizer.lr", ".regularizer", ".autograd", ".io", ".amp", ".profiler", ".linalg", ".metric",
-                ".fft", ".signal", ".tensor", ".base", ".base.core", ".callbacks", ".incubate", ".incubate.autograd", ".vision",
+                ".optimizer", ".optimizer.lr", ".regularizer", ".autograd", ".io", ".amp", ".profiler", ".linalg",
+                ".metric", ".fft", ".signal", ".tensor", ".base", ".base.core", ".callbacks", ".incubate", ".incubate.autograd", ".vision",
                 ".vision.models"):
     _open_to_users(_sys.modules[__name__ + _module])
     _say_what_is_missing(_sys.modules[__name__ + _module])

@@ -20,6 +20,7 @@ from minipd.jit.capture import CapturingTrace
 from minipd.jit.joint import with_backward
 from minipd.jit.signature import Argument
 from minipd.jit.stages import Options, run_stages
+from minipd.profiler.recording import TracerEventType, spanned
 
 __all__: list[str] = []
 
@@ -112,7 +113,7 @@ class Compiled:
         before = {n: self.scope[n].copy() if n in self.written else self.scope[n]
                   for n in (self.joint.state if self.joint is not None else ())}
         feed = {n: feed[n] for n in self.forward.inputs}
-        found = self.forward.run(feed, self.scope)
+        found = spanned(f"{self.name} (compiled)", TracerEventType.Forward, self.forward.run, feed, self.scope)
         outs = [Tensor(found[name]) for name in traced.outputs]
         if self.joint is not None:
             self._record(given, feed, before, found, dict(zip(traced.outputs, outs, strict=True)))
@@ -142,7 +143,8 @@ class Compiled:
             seeds = {f"grad_{i}": np.zeros(*meta) if g is None else g.payload
                      for i, (g, meta) in enumerate(zip(gs, shapes, strict=True))}
             both = kept | seeds
-            grads = backward.run({n: both[n] for n in backward.inputs}, dict(before), sizes=sizes)
+            grads = spanned(f"{self.name} (compiled, backward)", TracerEventType.Backward, backward.run,
+                            {n: both[n] for n in backward.inputs}, dict(before), sizes=sizes)
             return [Tensor(grads[n]) for n in joint.wrt]
 
         for x in results:
