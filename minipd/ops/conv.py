@@ -33,6 +33,7 @@ class _Convolution:
         return Meta((x.shape[0], filter.shape[0], *_counts(what, x, filter, strides, paddings, dilations)), x.dtype)
 
     def kernel(xp, x, filter, *, strides, paddings, dilations, groups):
+        common_dtype("conv", x, filter)
         sizes = _counts("conv", x, filter, strides, paddings, dilations)
         out = xp.empty((x.shape[0], filter.shape[0], *sizes), x.dtype)
         _convolve(xp, out, x, filter, strides, paddings, dilations, groups)
@@ -65,6 +66,7 @@ class _Transposed:
         return Meta((x.shape[0], filter.shape[1] * groups, *sizes), x.dtype)
 
     def kernel(xp, x, filter, **attrs):
+        common_dtype("conv_transpose", x, filter)
         out = xp.empty(_Transposed.infer_meta("conv_transpose", x, filter, **attrs).shape, x.dtype)
         _spread(xp, out, x, filter, attrs["strides"], attrs["paddings"], attrs["dilations"], attrs["groups"])
         return out
@@ -273,6 +275,7 @@ def arguments(what: str, n: int, x: Tensor, weight: Tensor, stride: Any, dilatio
     """(channels last, strides, dilations, groups), after checking what can be said of them and of the operands."""
     if not isinstance(x, Tensor) or not isinstance(weight, Tensor):
         raise TypeError(f"{what}: expected Tensors x and weight, got {type(x).__name__} and {type(weight).__name__}")
+    require_floating(what, x.payload)
     spatial(what, x, n)
     if weight.ndim != n + 2:
         raise ValueError(f"{what}: expected a weight of {n + 2} dimensions, got {describe(weight.payload)}")
