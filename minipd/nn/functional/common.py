@@ -98,5 +98,7 @@ def label_smooth(label: Tensor, prior_dist: Tensor | None = None, epsilon: float
     """
     if not 0.0 <= epsilon <= 1.0:
         raise ValueError(f"label_smooth: expected an epsilon in [0, 1], got {epsilon}")
-    prior: Any = 1.0 / label.shape[-1] if prior_dist is None else prior_dist
+    if label.ndim == 0:
+        raise ValueError(f"label_smooth: expected distributions [..., C], got {describe(label.payload)}")
+    prior: Any = 1.0 / max(label.shape[-1], 1) if prior_dist is None else prior_dist
     return label * (1.0 - epsilon) + prior * epsilon
