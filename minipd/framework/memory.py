@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from minipd.framework import place as places
+from minipd.framework.layout import row_major
 from minipd.framework.meta import describe
 
 __all__: list[str] = []
@@ -60,10 +61,7 @@ class InMemory:
         p = self.payload
         if type(p) is np.ndarray:
             return [s // p.itemsize for s in p.strides]
-        found = [1]
-        for size in reversed(p.shape[1:]):
-            found.append(found[-1] * size)
-        return found[::-1] if p.shape else []
+        return list(row_major(p.shape))
 
     def stride(self, dim: int | None = None) -> Any:
         """`strides`, or that of dimension `dim`.

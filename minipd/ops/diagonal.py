@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minipd.framework.dim import is_symbolic, prod, same
+from minipd.framework.layout import row_major
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
@@ -181,7 +182,7 @@ def fill_diagonal(x: Tensor, value: Any, offset: int = 0, wrap: bool = False, na
     if x.ndim < 2 or x.ndim > 2 and (offset or any(not same(n, shape[0]) for n in shape)):
         raise ValueError(f"fill_diagonal_: expected a matrix, or equal sizes and offset 0, got {describe(x.payload)} "
                          f"and offset {offset}")
-    step = sum(prod(shape[i + 1:]) for i in range(x.ndim))      # in row-major order, the diagonal is a strided part
+    step = sum(row_major(shape))        # in row-major order, the diagonal is a strided part
     size = prod(shape)
     flat = Reshape(x, shape=(size,))
     return Reshape(SetValue(flat, value, axes=(0,), starts=(0,), ends=(size,), strides=(step,)), shape=shape)

@@ -6,6 +6,7 @@ from typing import Any
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.dim import exact_div, is_symbolic, prod, require_at_least
+from minipd.framework.layout import row_major
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
@@ -112,7 +113,7 @@ def unfold(x: Tensor, axis: int, size: int, step: int, name: str | None = None) 
     if step < 1 or size < 0:
         raise ValueError(f"unfold: expected a step of at least 1 and a size of at least 0, got {step} and {size}")
     require_at_least(shape[at], size, "unfold: the dimension")
-    strides = [prod(shape[i + 1:]) for i in range(len(shape))]
+    strides = row_major(shape)
     rest = shape[at] - size
     count = (exact_div(rest, step, "unfold") if is_symbolic(rest) else rest // step) + 1
     return AsStrided(x, shape=(*shape[:at], count, *shape[at + 1:], size),
