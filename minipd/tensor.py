@@ -41,3 +41,6 @@ for _family in FAMILIES:
     globals().update({_name: getattr(_module, _name) for _name in _module.__all__})
     __all__ += _module.__all__
 sys.modules[__name__].__class__ = _Callable
+
+#: Paddle's files of such functions: all of them are here.
+attribute = creation = linalg = logic = manipulation = math = random = search = stat = sys.modules[__name__]

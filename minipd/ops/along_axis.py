@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from minipd.framework import dtype as dtypes
-from minipd.framework.dim import is_symbolic, same
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
@@ -22,7 +21,7 @@ from minipd.ops.joining import Concat
 from minipd.ops.logic import equal
 from minipd.ops.reshape import Reshape, Unsqueeze
 from minipd.ops.shapes import shapes_agree
-from minipd.ops.slicing import take_part
+from minipd.ops.slicing import leading_part
 
 __all__ = ["index_sample", "put_along_axis", "scatter_add", "scatter_reduce"]
 
@@ -115,7 +114,7 @@ def put_along_axis(arr: Tensor, indices: Tensor, values: Any, axis: int, reduce:
         indices = Expand(indices, shape=tuple(g if i == axis else o for i, (o, g) in enumerate(
             zip(own, got, strict=True))))
     elif values.ndim:
-        values = _leading("put_along_axis", values, indices)
+        values = leading_part("put_along_axis", values, indices)
     index = tuples_along(indices, axis)
     return reduced_at(arr, index, Expand(values, shape=tuple(indices.payload.shape)), reduce, include_self)
 
@@ -148,18 +147,6 @@ def _neutral(reduce: str, dtype: Any) -> Any:
     if dtype in dtypes.FLOATS:
         return float("inf" if number == "max" else "-inf")
     return number == "max" if dtype.kind == "b" else getattr(dtypes.iinfo(dtype), number)
-
-
-def _leading(what: str, x: Tensor, indices: Tensor, but: int | None = None) -> Tensor:
-    """The leading part of x that has the sizes of the indices; dimension `but` stays whole."""
-    own, got = x.payload.shape, indices.payload.shape
-    fits = len(own) == len(got) and all(i == but or is_symbolic(n) or is_symbolic(m) or n <= m
-                                        for i, (n, m) in enumerate(zip(got, own, strict=True)))
-    if not fits:
-        raise ValueError(f"{what}: expected indices of at most the sizes of {describe(x.payload)}, got "
-                         f"{describe(indices.payload)}")
-    axes = [i for i in range(len(own)) if i != but and not same(own[i], got[i])]
-    return take_part(x, axes, [(0, got[i], 1) for i in axes])
 
 
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:

@@ -9,14 +9,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from minipd.framework import dtype as dtypes
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import as_operand
+from minipd.ops.cast import cast
+from minipd.ops.making import into
 from minipd.ops.shapes import normalize_axis
+from minipd.ops.slicing import leading_part
 
-__all__ = ["embedding", "take_along_axis"]
+__all__ = ["embedding", "take_along_axis", "take_along_dim"]
 
 
 def local_rows(xp: Any, index: Any, table: Any, axis: int, window: Any, what: str, whose: str) -> tuple[Any, Any]:
@@ -188,16 +193,19 @@ def embedding(x: Tensor, weight: Tensor, padding_idx: int | None = None, sparse:
     return out
 
 
-def take_along_axis(arr: Tensor, indices: Tensor, axis: int, broadcast: bool = True) -> Tensor:
-    """Elements of arr by number along `axis`; the other dimensions of `indices` are arr's, or 1 (then they stretch).
+def take_along_axis(arr: Tensor, indices: Tensor, axis: int, broadcast: bool = True, *,
+                    out: Tensor | None = None) -> Tensor:
+    """Elements of arr by number along `axis`; the other dimensions of `indices` are arr's, or 1 (then they stretch),
+    or, if not `broadcast`, at most arr's.  Negative numbers count from the end.
 
-    Raises: ValueError for a number outside 0 .. n-1, the positions along `axis`.
+    Raises: ValueError for a number outside of the axis.
 
     >>> from minipd.ops.creation import to_tensor
     >>> take_along_axis(to_tensor([[1.0, 2.0], [3.0, 4.0]]), to_tensor([[1], [0]]), 1).tolist()
     [[2.0], [3.0]]
     """
     axis = normalize_axis("take_along_axis", axis, arr.ndim)
+    _check_ids("take_along_axis", indices.payload)
     own, got = arr.payload.shape, indices.payload.shape
     if len(own) != len(got):
         raise ValueError(f"take_along_axis: expected indices of {len(own)} dimensions, as {describe(arr.payload)} has, "
@@ -206,4 +214,18 @@ def take_along_axis(arr: Tensor, indices: Tensor, axis: int, broadcast: bool = T
         want = tuple(g if i == axis else o for i, (o, g) in enumerate(zip(own, got, strict=True)))
         if want != got:
             indices = indices.expand(want)
-    return TakeAlongAxis(arr, indices, axis=axis)
+    else:
+        arr = leading_part("take_along_axis", arr, indices, but=axis)
+    return into(out, TakeAlongAxis(arr, _from_the_front(indices, arr.payload.shape[axis]), axis=axis))
+
+
+take_along_dim = take_along_axis
+
+
+def _from_the_front(indices: Tensor, n: Any) -> Tensor:
+    """Numbers of a dimension of size n, the negative ones counted from the front."""
+    p = indices.payload
+    if isinstance(p, np.ndarray) and not (p.size and p.min() < 0):
+        return indices
+    wide = cast(indices, dtypes.int64)
+    return wide + cast(wide < 0, dtypes.int64) * n

@@ -16,7 +16,7 @@ from minipd.ops.making import into
 from minipd.ops.reshape import Unsqueeze
 from minipd.ops.shapes import agree, normalize_axis
 
-__all__ = ["cat", "concat", "split", "stack"]
+__all__ = ["cat", "concat", "concatenate", "split", "stack"]
 
 
 @op("concat", Trait.EXACT)
@@ -101,7 +101,7 @@ def concat(x: Any, axis: Any = 0, name: str | None = None, *, out: Tensor | None
     return into(out, Concat(*of_one_dtype(xs), axis=normalize_axis("concat", axis, xs[0].ndim)))
 
 
-cat = concat
+cat = concatenate = concat
 
 
 def of_one_dtype(xs: list[Tensor]) -> list[Tensor]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from minipd.framework.dim import exact_div, is_symbolic, require_at_least, same
-from minipd.framework.meta import Meta
+from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import as_operand, reduce_to
@@ -188,3 +188,15 @@ def take_part(x: Tensor, axes: list, parts: list) -> Tensor:
     if all(p[2] == 1 for _, p in kept):
         return Slice(x, **attrs)
     return StridedSlice(x, **attrs, strides=tuple(p[2] for _, p in kept))
+
+
+def leading_part(what: str, x: Tensor, indices: Tensor, but: int | None = None) -> Tensor:
+    """The leading part of x that has the sizes of the indices; dimension `but` stays whole."""
+    own, got = x.payload.shape, indices.payload.shape
+    fits = len(own) == len(got) and all(i == but or is_symbolic(n) or is_symbolic(m) or n <= m
+                                        for i, (n, m) in enumerate(zip(got, own, strict=True)))
+    if not fits:
+        raise ValueError(f"{what}: expected indices of at most the sizes of {describe(x.payload)}, got "
+                         f"{describe(indices.payload)}")
+    axes = [i for i in range(len(own)) if i != but and not same(own[i], got[i])]
+    return take_part(x, axes, [(0, got[i], 1) for i in axes])

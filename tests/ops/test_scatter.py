@@ -161,3 +161,17 @@ def test_taking():
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call(tensor(np.zeros((2, 3))))
+
+
+def test_take_along_axis():
+    x, index = np.arange(12.0).reshape(3, 4), np.array([[0, -1, 2], [-3, 1, 1]])
+    got = paddle.take_along_axis(tensor(x), tensor(index), 0, broadcast=False)
+    np.testing.assert_array_equal(got.numpy(), np.take_along_axis(x[:, :3], index, 0))
+    assert paddle.take_along_dim(tensor(x), tensor([[-1]]), 1).tolist() == [[3], [7], [11]]
+    check_gradients(lambda x: paddle.take_along_axis(x, tensor(index), 0, broadcast=False), x)
+    static = paddle.jit.to_static(lambda x, i: paddle.take_along_axis(x, i, 1))
+    assert static(tensor(x), tensor([[-1]] * 3)).tolist() == [[3], [7], [11]]
+    with pytest.raises(ValueError, match="at most the sizes"):
+        paddle.take_along_axis(tensor(x), tensor(np.zeros((4, 5), int)), 0, broadcast=False)
+    with pytest.raises(ValueError, match="expected numbers in 0 .. 2, along axis 0 of .*, got"):
+        paddle.take_along_axis(tensor(x), tensor([[-4, 0, 0, 0]]), 0)
