@@ -273,6 +273,15 @@ class Parameter(Tensor):
     regularizer: Any = None
     is_distributed: bool = False
 
+    def __init__(self, data: Any, requires_grad: bool = True):
+        """data: a Tensor, whose memory the parameter shares, or a payload."""
+        super().__init__(data.payload if isinstance(data, Tensor) else data)
+        if isinstance(data, Tensor):
+            self.storage = aliased(data)
+            self.seen = self.storage.version
+        if not requires_grad:
+            self.stop_gradient = True
+
     @functools.cached_property
     def optimize_attr(self) -> dict:
         """What the optimizer treats differently for this parameter: a factor for the learning rate."""

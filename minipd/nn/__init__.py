@@ -1,5 +1,6 @@
 """Neural networks: layers, their functions, initializers, and gradient clipping (Paddle's `paddle.nn`)."""
 
+from minipd.framework.tensor import Parameter
 from minipd.nn import conv, functional, initializer, padding, pooling, utils, vision
 from minipd.nn.activation import (
     CELU,
@@ -100,6 +101,9 @@ from minipd.nn.transformer import (
 )
 from minipd.nn.vision import *  # noqa: F403
 
+#: other names for the same
+Module, ModuleDict, ModuleList = Layer, LayerDict, LayerList
+
 __all__ = ["AdaptiveLogSoftmaxWithLoss", "AlphaDropout", "BCELoss", "BCEWithLogitsLoss", "BatchNorm", "BatchNorm1D",
            "BatchNorm2D", "BatchNorm3D", "BeamSearchDecoder", "BiRNN", "Bilinear", "CELU", "CTCLoss",
            "ClipGradByGlobalNorm", "ClipGradByNorm", "ClipGradByValue", "CosineEmbeddingLoss", "CosineSimilarity",
@@ -108,12 +112,13 @@ __all__ = ["AdaptiveLogSoftmaxWithLoss", "AlphaDropout", "BCELoss", "BCEWithLogi
            "Hardsigmoid", "Hardswish", "Hardtanh", "HingeEmbeddingLoss", "Identity", "InstanceNorm1D", "InstanceNorm2D",
            "InstanceNorm3D", "KLDivLoss", "L1Loss", "LSTM", "LSTMCell", "Layer", "LayerDict", "LayerList", "LayerNorm",
            "LeakyReLU", "Linear", "LocalResponseNorm", "LogSigmoid", "LogSoftmax", "MSELoss", "MarginRankingLoss",
-           "Maxout", "Mish", "MultiHeadAttention", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss",
-           "MultiMarginLoss", "NLLLoss", "PReLU", "PairwiseDistance", "ParameterDict", "ParameterList",
-           "PoissonNLLLoss", "RMSNorm", "RNN", "RNNCellBase", "RNNTLoss", "RReLU", "ReLU", "ReLU6", "SELU",
-           "Sequential", "SiLU", "Sigmoid", "Silu", "SimpleRNN", "SimpleRNNCell", "SmoothL1Loss", "SoftMarginLoss",
-           "Softmax", "Softmax2D", "Softplus", "Softshrink", "Softsign", "SpectralNorm", "Swish", "SyncBatchNorm",
-           "Tanh", "Tanhshrink", "ThresholdedReLU", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
-           "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
-           "Unflatten", "conv", "dynamic_decode", "functional", "initializer", "padding", "pooling", "utils", "vision",
+           "Maxout", "Mish", "Module", "ModuleDict", "ModuleList", "MultiHeadAttention", "MultiLabelMarginLoss",
+           "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PReLU", "PairwiseDistance", "Parameter",
+           "ParameterDict", "ParameterList", "PoissonNLLLoss", "RMSNorm", "RNN", "RNNCellBase", "RNNTLoss", "RReLU",
+           "ReLU", "ReLU6", "SELU", "Sequential", "SiLU", "Sigmoid", "Silu", "SimpleRNN", "SimpleRNNCell",
+           "SmoothL1Loss", "SoftMarginLoss", "Softmax", "Softmax2D", "Softplus", "Softshrink", "Softsign",
+           "SpectralNorm", "Swish", "SyncBatchNorm", "Tanh", "Tanhshrink", "ThresholdedReLU", "Transformer",
+           "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
+           "TripletMarginLoss", "TripletMarginWithDistanceLoss", "Unflatten", "conv", "dynamic_decode", "functional",
+           "initializer", "padding", "pooling", "utils", "vision",
            *conv.__all__, *padding.__all__, *pooling.__all__, *vision.__all__]

@@ -78,6 +78,21 @@ def test_a_parameter_is_not_replaced_by_something_else():
     assert "gain" not in net.state_dict()
 
 
+def test_a_parameter_of_a_tensor():
+    """It shares the memory, as in Paddle; a layer of another name is the same layer."""
+    x = paddle.ones([2])
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale, self.fixed = nn.Parameter(x), nn.Parameter(paddle.zeros([1]), requires_grad=False)
+    net = Scaled()
+    assert [name for name, _ in net.named_parameters()] == ["scale", "fixed"] and net.fixed.stop_gradient
+    x[0] = 5.0
+    (net.scale * 3).sum().backward()
+    assert net.scale.tolist() == [5, 1] and net.scale.grad.tolist() == [3, 3] and net.scale.is_leaf
+    assert nn.ModuleList is nn.LayerList and nn.ModuleDict is nn.LayerDict
+
+
 def test_super_init_comes_first():
     class Early(nn.Layer):
         def __init__(self):
