@@ -20,6 +20,7 @@ from typing import Any
 from minipd.cinn.compute.table import Broadcast, Compute, Elementwise, Fill, Reduction, compute_of
 from minipd.cinn.lower.errors import CannotLower
 from minipd.framework.dim import is_symbolic, same
+from minipd.framework.dtype import COMPLEX
 from minipd.ir.operation import Operation
 from minipd.ir.schema import op_attrs, result_values, tensor_operands
 from minipd.ir.value import Value
@@ -67,7 +68,7 @@ class Call:
 def calls_of(ops: Iterable[Operation]) -> list[Call]:
     """The operators among `ops` as calls of rows; constants that only stand for attributes are no calls.
 
-    Raises: CannotLower for one without a `compute` entry.
+    Raises: CannotLower for one without a `compute` entry, and for complex numbers, which the loop IR does not have.
     """
     calls: list[Call] = []
     for op in ops:
@@ -76,6 +77,9 @@ def calls_of(ops: Iterable[Operation]) -> list[Call]:
         compute = None if op.row is None else compute_of(op.row)
         if compute is None:
             raise CannotLower(f"{op.name()} has no column `compute`")
+        for value in (*tensor_operands(op), *result_values(op)):
+            if value.dtype in COMPLEX:
+                raise CannotLower(f"{op.name()} of {value.type()}: the loop IR has no complex numbers")
         calls.append(Call(op, compute, tensor_operands(op), result_values(op), op_attrs(op), len(calls)))
     return calls
 
