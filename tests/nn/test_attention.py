@@ -196,3 +196,22 @@ def test_windows_and_blocks():
             call()
     with F.sdp_kernel(enable_math=True):
         pass
+
+
+def test_keys_in_compressed_rows():
+    q, k, v = (rng.normal(size=(2, 2, 4, 3)) for _ in range(3))
+    offset = np.broadcast_to([0, 2, 2, 5, 6], (2, 2, 5))
+    columns = np.stack([[[1, 3, 0, 1, 2, 3], [0, 0, 3, 2, 1, 1]]] * 2)        # a key may come twice
+    mask = np.full((2, 2, 4, 4), -np.inf)
+    for b, h, i in np.ndindex(2, 2, 4):
+        mask[b, h, i, columns[b, h, offset[b, h, i]:offset[b, h, i + 1]]] = 0
+    padding = np.array([[1, 1, 1, 0], [1, 1, 1, 1]])
+    order = [0, 2, 1, 3]
+    for given, hidden in (({}, mask), ({"key_padding_mask": paddle.to_tensor(padding)},
+                                       np.where(padding[:, None, None] == 0, -np.inf, mask))):
+        out = F.sparse_attention(*map(paddle.to_tensor, (q, k, v, offset.copy(), columns)), **given)
+        want = by_numpy(*(x.transpose(order) for x in (q, k, v)), hidden).transpose(order)
+        np.testing.assert_allclose(out.numpy(), want, rtol=1e-12)
+    assert not out.numpy()[:, :, 1].any(), "this query sees nothing"
+    with pytest.raises(ValueError, match=r"sparse_csr_offset \[B, H, S \+ 1\] and sparse_csr_columns"):
+        F.sparse_attention(*map(paddle.to_tensor, (q, k, v, columns, columns)))

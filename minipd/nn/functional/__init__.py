@@ -141,6 +141,7 @@ from minipd.nn.functional.pooling import (
     max_unpool2d,
     max_unpool3d,
 )
+from minipd.nn.functional.sparse_attention import sparse_attention
 from minipd.nn.functional.vision import (
     channel_shuffle,
     fold,
@@ -169,6 +170,6 @@ __all__ = ["adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", 
            "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu", "relu", "relu6", "relu_", "rms_norm",
            "rnnt_loss", "rrelu", "scaled_dot_product_attention", "sdp_kernel", "selu", "sequence_mask", "sigmoid",
            "sigmoid_focal_loss", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmax_",
-           "softmax_with_cross_entropy", "softplus", "softshrink", "softsign", "square_error_cost", "swiglu", "swish",
-           "tanh", "tanh_", "tanhshrink", "temporal_shift", "thresholded_relu", "thresholded_relu_",
+           "softmax_with_cross_entropy", "softplus", "softshrink", "softsign", "sparse_attention", "square_error_cost",
+           "swiglu", "swish", "tanh", "tanh_", "tanhshrink", "temporal_shift", "thresholded_relu", "thresholded_relu_",
            "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold", "upsample", "zeropad2d"]
