@@ -95,7 +95,7 @@ class TensorCheckerConfig:
         self.enable, self.debug_mode = enable, debug_mode
         self.checked = None if checked_op_list is None else frozenset(checked_op_list)
         self.skipped = frozenset(skipped_op_list or ())
-        self.start_step, self.end_step = (debug_step[0], debug_step[-1]) if debug_step else (None, None)
+        self.steps = range(debug_step[0], debug_step[-1]) if debug_step else None
         self.step_id = 0
 
     def update_and_check_step_id(self, step_id: int) -> bool:
@@ -105,7 +105,7 @@ class TensorCheckerConfig:
 
     def looks(self) -> bool:
         """Whether to look at operators now."""
-        return self.enable and (self.start_step is None or self.start_step <= self.step_id < self.end_step)
+        return self.enable and (self.steps is None or self.step_id in self.steps)
 
 
 class _Layer:

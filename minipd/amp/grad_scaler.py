@@ -85,7 +85,7 @@ class GradScaler:
                                "update(); call update() after each step")
         self._unscaled.append(optimizer)
         with using(grad=False, amp=None):
-            inverse = 1.0 / self._scale
+            inverse: Any = 1.0 / self._scale
             for p in optimizer._parameter_list:
                 if p.grad is not None:
                     wide = p.grad if p.grad.payload.dtype == dtypes.float64.np else cast(p.grad, dtypes.float32)

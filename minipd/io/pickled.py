@@ -50,14 +50,14 @@ def load(file: Any, as_numpy: bool, keep_names: bool) -> Any:
         return found
     if PIECES in found:
         _join(found)
-    names = found.get(NAMES)
-    if names is None and found and all(isinstance(v, np.ndarray) for v in found.values()):
-        names = found                   # a state dict of a time before there were names
+    names: dict = found.get(NAMES, {})
+    if NAMES not in found and all(isinstance(v, np.ndarray) for v in found.values()):
+        names = {key: key for key in found}     # a state dict of a time before there were names
     made: dict[int, Any] = {}           # id of an array -> its tensor, the same one wherever the array comes
     for key, array in list(found.items()):
-        if isinstance(array, np.ndarray) and key in (names or ()):
+        if isinstance(array, np.ndarray) and key in names:
             if id(array) not in made:
-                made[id(array)] = tensor(str(key if names is found else names[key]), array)
+                made[id(array)] = tensor(str(names[key]), array)
             found[key] = made[id(array)]
     if not keep_names:
         found.pop(NAMES, None)

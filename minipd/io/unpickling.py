@@ -34,7 +34,8 @@ class Unbuilt:
     """A dtype or an array whose content comes in a later instruction.  slots: where the memo has it by then."""
 
     def __init__(self, kind: str, value: Any = None):
-        self.kind, self.value, self.slots = kind, value, []
+        self.kind, self.value = kind, value
+        self.slots: list[int] = []
 
 
 class Arguments(tuple):

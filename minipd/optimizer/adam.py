@@ -36,8 +36,8 @@ class Adam(Optimizer):
     Raises: ValueError for betas or epsilon out of range.
     """
 
-    row = update.AdamW
-    state_names = ("moment1", "moment2")
+    row: Any = update.AdamW
+    state_names: tuple[str, ...] = ("moment1", "moment2")
     powers = BETA_POWERS
 
     def __init__(self, learning_rate: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, epsilon: Any = 1e-8,

@@ -12,7 +12,7 @@ from typing import Any
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.context import using
-from minipd.framework.row import ROWS, Row
+from minipd.framework.row import ROWS
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
 from minipd.ops.creation import zeros_like
@@ -32,7 +32,7 @@ class Core:
     """What a step computes.  A subclass names its `row`, and what that row keeps."""
 
     #: the operator of one step (`ops.update`)
-    row: Row
+    row: Any
     #: what the optimizer keeps per parameter, in the row's order, under Paddle's names
     state_names: tuple[str, ...] = ()
     #: numbers that Paddle keeps beside it, and that follow from the step count here

@@ -18,7 +18,8 @@ class Rate:
     """Called, it gives the current rate.  `schedule` is the LRScheduler that sets it, None for a number."""
 
     def __init__(self, owner: str, given: Any):
-        self.owner, self._tensor = owner, None
+        self.owner = owner
+        self._tensor: Tensor | None = None
         self.schedule: LRScheduler | None = None
         if isinstance(given, LRScheduler):
             self.schedule = given

@@ -31,22 +31,22 @@ FORGOTTEN = 10 ** 6     # a power that is 0 by now: so many steps that 1 - power
 class Power(NamedTuple):
     """A number that Paddle keeps per parameter, and that follows from how many steps the parameter has made.
 
-    value(attributes of the row, steps); count: its inverse, None where it is of no use for that.  like_param: Paddle
+    value(attributes of the row, steps); steps: its inverse, None where it is of no use for that.  like_param: Paddle
     keeps it once for each element.
     """
 
     name: str
     value: Callable[[dict, int], float]
-    count: Callable[[dict, float], int] | None = None
+    steps: Callable[[dict, float], int] | None = None
     like_param: bool = False
     dtype: Any = None
 
 
 def power(name: str, base: Callable[[dict], float], ahead: int = 0, like_param: bool = False) -> Power:
     """base^(steps + ahead)."""
-    def count(attrs: dict, value: float) -> int:
+    def steps(attrs: dict, value: float) -> int:
         return round(math.log(value) / math.log(base(attrs))) - ahead if value > 1e-30 else FORGOTTEN
-    return Power(name, lambda attrs, steps: base(attrs) ** (steps + ahead), count, like_param)
+    return Power(name, lambda attrs, made: base(attrs) ** (made + ahead), steps, like_param)
 
 
 def state_key(param: Tensor, name: str) -> str:
@@ -86,8 +86,8 @@ def _steps_of(optimizer: Any, param: Tensor, given: Mapping[str, Any]) -> int:
     attrs, found = optimizer.attributes(param, optimizer._group(param)), 0
     for p in optimizer.powers:
         value = given.get(state_key(param, p.name))
-        if value is not None and p.count is not None:
-            found = p.count(attrs, float(np.asarray(value).flat[0]))
+        if value is not None and p.steps is not None:
+            found = p.steps(attrs, float(np.asarray(value).flat[0]))
             if found != FORGOTTEN:
                 break
     return found
