@@ -57,7 +57,7 @@ def cross_entropy_with_softmax_grad(label: Tensor, softmax: Tensor, loss_grad: T
 def take_along_axis(x: Tensor, indices: Tensor, *, axis: int, window: Any = None) -> Tensor:
     """The sum along `axis` of x where the position is the index, 0 elsewhere; for one index per row, and for several
     along a dimension of their own."""
-    size, floating = x.payload.shape[axis], x.payload.dtype in dtypes.FLOATS
+    size, floating = x.payload.shape[axis], x.payload.dtype in dtypes.INEXACT
     zero = 0.0 if floating else False if x.payload.dtype == dtypes.bool.np else 0
     if indices.payload.shape[axis] == 1:
         picked = Sum(where(_hits(indices, axis, size, window), x, zero), axis=(axis,), keepdim=True)
@@ -70,7 +70,7 @@ def take_along_axis(x: Tensor, indices: Tensor, *, axis: int, window: Any = None
 @decompose_rule("take_along_axis_grad")
 def take_along_axis_grad(g: Tensor, indices: Tensor, like: Tensor, *, axis: int, window: Any = None) -> Tensor:
     """g where the position is the index, 0 elsewhere; of several indices, the sum of that over all of them."""
-    size, floating = like.payload.shape[axis], g.payload.dtype in dtypes.FLOATS
+    size, floating = like.payload.shape[axis], g.payload.dtype in dtypes.INEXACT
     zero = 0.0 if floating else 0
     g = _if_known(indices, size, window, g) if floating else g
     if indices.payload.shape[axis] == 1:

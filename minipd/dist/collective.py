@@ -106,7 +106,7 @@ def _write(tensor: Tensor, new: np.ndarray, what: str) -> None:
 def _reduction(op: int, array: np.ndarray, what: str) -> str:
     if op not in _NAMES:
         raise ValueError(f"{what}: expected ReduceOp.SUM, MAX, MIN, PROD or AVG, got {op!r}")
-    if op == ReduceOp.AVG and array.dtype not in dtypes.FLOATS:
+    if op == ReduceOp.AVG and array.dtype not in dtypes.INEXACT:
         raise TypeError(f"{what}: expected floats for ReduceOp.AVG, got {describe(array)}; use SUM and divide")
     return "sum" if op == ReduceOp.AVG else _NAMES[op]
 
