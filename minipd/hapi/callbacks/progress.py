@@ -21,6 +21,7 @@ class ProgressBar:
 
     def __init__(self, steps: int | None, verbose: int):
         self.steps, self.verbose, self.begun = steps, verbose, time.perf_counter()
+        self.width = 0                  # of the line that the next one is written over
 
     def update(self, step: int, values: list[tuple[str, Any]]) -> None:
         """Say that `step` steps are done, and what is known."""
@@ -29,8 +30,11 @@ class ProgressBar:
         if self.verbose == 1 and self.steps is not None and step < self.steps:
             parts.append(f"ETA: {each * (self.steps - step):.0f}s")
         text = " - ".join([*parts, _duration(each)])
-        last = self.verbose == 2 or step == self.steps
-        sys.stdout.write(("\r" if self.verbose == 1 else "") + text + ("\n" if last else ""))
+        if self.verbose == 2:
+            sys.stdout.write(text + "\n")
+        else:
+            sys.stdout.write("\r" + text.ljust(self.width) + ("\n" if step == self.steps else ""))
+            self.width = len(text)
         sys.stdout.flush()
 
     def _where(self, step: int) -> str:

@@ -7,6 +7,7 @@ sequences one behind the other without padding, masks as intervals of rows.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +20,7 @@ from minipd.ops.creation import arange
 from minipd.ops.division import floor_divide
 from minipd.ops.elementary import exp, log
 from minipd.ops.logic import greater_equal, less_than, logical_and, logical_not
+from minipd.ops.math import where
 from minipd.ops.reduce import max, sum
 
 __all__ = ["flash_attention", "flash_attn_qkvpacked", "flash_attn_unpadded", "flash_attn_varlen_qkvpacked",
@@ -169,12 +171,7 @@ def flashmask_attention(query: Tensor, key: Tensor, value: Tensor, startend_row_
         return got.out
     highest = max(got.scores, -1, keepdim=True)
     lse = log(sum(exp(got.scores - highest), -1)) + highest.squeeze(-1)
-    return got.out, lse if seen is None else lse + log(cast(_any(seen), lse.dtype))
-
-
-def _any(seen: Tensor) -> Tensor:
-    """Whether a row of the mask has anything."""
-    return sum(cast(seen, "int32"), -1) > 0
+    return got.out, lse if seen is None else where(sum(cast(seen, "int32"), -1) > 0, lse, -math.inf)
 
 
 def _hidden_rows(what: str, indices: Tensor | None, key: Tensor, rows: Tensor, columns: Tensor,
