@@ -290,6 +290,7 @@ def adaptive_avg_pool1d(x: Tensor, output_size: Any, name: str | None = None) ->
 
 def average_to(what: str, n: int, x: Tensor, output_size: Any, data_format: str) -> Tensor:
     """The adaptive average over n spatial dimensions, from what a user may write."""
+    require_floating(what, x.payload)
     spatial(what, x, n)
     last = channels_last(what, data_format, n)
     x = first(x, last)
@@ -304,6 +305,7 @@ def average_to(what: str, n: int, x: Tensor, output_size: Any, data_format: str)
 def kept(what: str, output_size: Any, x: Tensor, n: int) -> tuple:
     """The output size of an adaptive pooling of x [N, C, *spatial]: one int for all, or for each an int or None, which
     keeps the size of x."""
+    _not_empty(what, x.payload.shape)
     listed = output_size if isinstance(output_size, (list, tuple)) else [output_size]
     listed = list(listed) * (n if len(listed) == 1 else 1)
     if len(listed) != n:

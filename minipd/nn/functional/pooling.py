@@ -10,6 +10,7 @@ from minipd.framework.tensor import Tensor
 from minipd.ops.geometry import back, channels_last, first, pairs, per_axis, spatial
 from minipd.ops.math import pow
 from minipd.ops.pooling import MAX_POOLS, POOLS, Unpool
+from minipd.ops.shapes import require_floating
 
 __all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "max_pool1d", "max_pool2d", "max_pool3d",
            "max_unpool1d", "max_unpool2d", "max_unpool3d"]
@@ -93,6 +94,7 @@ def avg_pool3d(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0
 
 def _avg_pool(what: str, n: int, x: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
               exclusive: bool, divisor_override: Any, data_format: str) -> Tensor:
+    require_floating(what, x.payload)
     x, last, windows = _windows(what, n, x, kernel_size, stride, padding, ceil_mode, data_format)
     out = POOLS[x.ndim - 2](x, **windows, exclusive=bool(exclusive))
     if divisor_override is not None:
@@ -127,6 +129,7 @@ def lp_pool2d(x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None,
 
 def _lp_pool(what: str, n: int, x: Tensor, norm_type: float, kernel_size: Any, stride: Any, padding: Any,
              ceil_mode: bool, data_format: str) -> Tensor:
+    require_floating(what, x.payload)
     p = float(norm_type)
     if p == 0:
         raise ValueError(f"{what}: expected a norm_type other than 0")
