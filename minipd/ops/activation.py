@@ -167,7 +167,7 @@ class Gelu(Floating):
 GELU_SCALE, GELU_CUBIC = math.sqrt(2.0 / math.pi), 0.044715
 
 
-erfc: Any = scipy_ufunc("erfc")
+_, erfc_into = scipy_ufunc("erfc")
 
 
 def _gelu_into(xp: Any, out: Any, x: Any, approximate: bool) -> None:
@@ -181,7 +181,7 @@ def _gelu_into(xp: Any, out: Any, x: Any, approximate: bool) -> None:
         out += number(1)
     else:
         xp.multiply(x, number(-math.sqrt(0.5)), out=out)
-        erfc.kernel_out(xp, out, out)
+        erfc_into(xp, out, out)
     out *= number(0.5)
     out *= x
 
