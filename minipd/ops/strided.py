@@ -85,7 +85,8 @@ class ViewDtype:
 def as_strided(x: Tensor, shape: Any, stride: Any, offset: int = 0, name: str | None = None) -> Tensor:
     """A view of x's elements (in row-major order) in which a step along dimension i goes on by stride[i] elements.
 
-    Where x is no contiguous tensor, it is a view of a contiguous copy.
+    offset: where it begins, in bytes (as in Paddle).  Where x is no contiguous tensor, it is a view of a contiguous
+    copy.
 
     >>> from minipd.ops.creation import arange
     >>> as_strided(arange(5), [3, 2], [1, 2]).tolist()
@@ -95,9 +96,11 @@ def as_strided(x: Tensor, shape: Any, stride: Any, offset: int = 0, name: str | 
     if len(shape) != len(stride):
         raise ValueError(f"as_strided: expected a stride for each dimension, got shape {list(shape)} and strides "
                          f"{list(stride)}")
-    if offset < 0:
-        raise ValueError(f"as_strided: expected an offset of at least 0, got {offset}")
-    return AsStrided(x, shape=shape, stride=stride, offset=offset)
+    first, between = divmod(offset, x.payload.dtype.itemsize)
+    if offset < 0 or between:
+        raise ValueError(f"as_strided: expected an offset of whole elements of {x.payload.dtype.itemsize} bytes, got "
+                         f"{offset}")
+    return AsStrided(x, shape=shape, stride=stride, offset=first)
 
 
 def unfold(x: Tensor, axis: int, size: int, step: int, name: str | None = None) -> Tensor:

@@ -210,6 +210,14 @@ def test_a_mask_writes_without_its_values():
             x[symbolic(n, dtype="bool")] = symbolic(5, 3, m)
 
 
+def test_a_number_that_a_program_does_not_know():
+    f = paddle.jit.to_static(lambda x, i: (x[i], x[:, i], x[i, i]))
+    x = np.arange(6.0).reshape(2, 3)
+    for i in (0, 1, -1):
+        for got, want in zip(f(paddle.to_tensor(x), paddle.to_tensor(i)), (x[i], x[:, i], x[i, i]), strict=True):
+            np.testing.assert_array_equal(got.numpy(), want)
+
+
 def test_writes_in_a_program():
     def f(x, i, mask, v):
         y = x * 2.0

@@ -86,7 +86,7 @@ def test_fill_diagonal(wrap):
 
 VIEWS = {
     "unfold": lambda x: paddle.unfold(x, 0, 2, 2),
-    "as_strided": lambda x: paddle.as_strided(x, [2, 2], [3, 1], 1),
+    "as_strided": lambda x: paddle.as_strided(x, [2, 2], [3, 1], 8),
     "diagonal": lambda x: paddle.diagonal(x, 1),
     "view": lambda x: paddle.view(x, [3, -1]),
     "view_as": lambda x: paddle.view_as(x, paddle.zeros([6, 2])),
@@ -176,6 +176,7 @@ def test_parts_replaced():
 
 @pytest.mark.parametrize(("call", "error", "text"), [
     (lambda x: paddle.as_strided(x, [3, 3], [3, 1]), ValueError, r"f64\[2, 3\], of 6 elements.*up to element 8"),
+    (lambda x: paddle.as_strided(x, [2], [1], 4), ValueError, "whole elements of 8 bytes, got 4"),
     (lambda x: paddle.as_strided(x, [2], [1, 1]), ValueError, "a stride for each dimension"),
     (lambda x: paddle.unfold(x, 0, 3, 1), ValueError, "expected at least 3, got 2"),
     (lambda x: paddle.unfold(x, 0, 2, 0), ValueError, "a step of at least 1"),
@@ -242,7 +243,7 @@ def test_shapes_of_symbols():
 def test_windows_of_what_is_not_contiguous_are_copies_in_a_program_too():
     def f(x):
         y = x.t() * 2.0
-        return paddle.unfold(y, 0, 2, 1), paddle.as_strided(y, [2, 3], [3, 2], 1)
+        return paddle.unfold(y, 0, 2, 1), paddle.as_strided(y, [2, 3], [3, 2], 8)
 
     x = tensor(numbers(4, 3))
     for got, want in zip(paddle.jit.to_static(f)(x), f(x), strict=True):
