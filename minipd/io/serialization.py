@@ -9,8 +9,9 @@ Whatever a file is called, `load` looks at what is in it.  Nothing in a file is 
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,18 @@ from minipd.io import binary_tensor, nested, pickled
 from minipd.io.unpickling import Refused
 
 __all__ = ["load", "save"]
+
+class Kind(NamedTuple):
+    """Something else that can be saved on its own, in a file that begins with `head`."""
+
+    head: bytes
+    fits: Callable[[Any], bool]
+    encode: Callable[[Any], bytes]
+    decode: Callable[[bytes], Any]      # raises ValueError for what `encode` cannot have made
+
+
+#: what later floors add: programs
+KINDS: list[Kind] = []
 
 SAVE_OPTIONS = ("use_binary_format", "pickle_protocol")
 LOAD_OPTIONS = ("return_numpy", "keep_name_table", "model_filename", "params_filename")
@@ -47,7 +60,9 @@ def save(obj: Any, path: Any, protocol: int = 4, **configs: Any) -> None:
     ([1.5], paddle.bfloat16, 3)
     """
     _check_options("save", configs, SAVE_OPTIONS)
-    if hasattr(obj, "state_dict"):
+    if hasattr(obj, "get_tensor"):                      # a variable of a scope
+        obj = Tensor(np.array(obj))
+    if hasattr(obj, "state_dict") and not any(kind.fits(obj) for kind in KINDS):
         raise TypeError(f"save: expected values, got a {type(obj).__name__}; save its state_dict()")
     if isinstance(protocol, bool) or not isinstance(protocol, int) or not 2 <= protocol <= 4:
         raise ValueError(f"save: expected protocol 2, 3 or 4, got {protocol!r}")
@@ -68,7 +83,10 @@ def save(obj: Any, path: Any, protocol: int = 4, **configs: Any) -> None:
 
 
 def _write(obj: Any, file: Any, protocol: int, configs: dict) -> None:
-    if not configs.get("use_binary_format"):
+    kind = next((k for k in KINDS if k.fits(obj)), None)
+    if kind is not None:
+        file.write(kind.head + kind.encode(obj))
+    elif not configs.get("use_binary_format"):
         pickled.dump(obj, file, protocol)
     elif isinstance(obj, Tensor):
         file.write(binary_tensor.encode(obj.values("save")))
@@ -115,6 +133,12 @@ def _read(file: Any, where: str, as_numpy: bool, configs: dict) -> Any:
         except ValueError as e:
             raise InputError(f"a whole binary tensor in {where}", str(e), "copy or save it again") from e
         return array if as_numpy else Tensor(array)
+    for kind in KINDS:
+        if head.startswith(kind.head):
+            try:
+                return kind.decode(file.read()[len(kind.head):])
+            except ValueError as e:
+                raise InputError(f"what save has written in {where}", str(e), "copy or save it again") from e
     return nested.read(file.read(), where, np.array if as_numpy else _tensor)
 
 

@@ -1,4 +1,7 @@
-"""Saving and loading the state of a static program: `prefix.pdparams` and `prefix.pdopt`."""
+"""Saving and loading the state of a static program: `prefix.pdparams` and `prefix.pdopt`.
+
+A program itself is saved by `paddle.save`, as its text in the exact style.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from minipd.framework.tensor import Parameter, Tensor
 from minipd.io import serialization
+from minipd.ir import program as ir
+from minipd.ir.mapping import IrMapping, clone_operation
+from minipd.ir.parser import parse
 from minipd.static.program import Program
 
 __all__ = ["load", "load_program_state", "save", "set_program_state"]
@@ -41,3 +48,24 @@ def load_program_state(model_path: str, var_list: Any = None) -> dict[str, np.nd
 def set_program_state(program: Program, state_dict: dict[str, Any]) -> None:
     """Store values of program state in the scope, by name."""
     program.set_state_dict(state_dict)
+
+
+def program_of(text: str) -> Program:
+    """The static program that prints as `text`.   ValueError for text that is none."""
+    program, mapping = Program(), IrMapping()
+    for op in parse(text).global_block():
+        copy = clone_operation(op, mapping)
+        program.trace.build.insert(copy)
+        if op.name() == "pd_op.data":
+            program.trace._names.add(op.attributes["name"].value)
+        if op.name() == "builtin.parameter":
+            value = copy.result(0)
+            handle = Tensor(value) if value.stop_gradient else Parameter(value)
+            handle.name = copy.attributes["parameter_name"].value
+            program.trace.state[handle.name] = handle, value
+    return program
+
+
+serialization.KINDS.append(serialization.Kind(
+    b"minipd program\n", lambda x: isinstance(x, ir.Program), lambda program: program.to_string("exact").encode(),
+    lambda data: program_of(data.decode())))
