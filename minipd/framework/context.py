@@ -26,6 +26,7 @@ from minipd.framework import dtype as dtypes
 from minipd.framework.flags import flag_in
 from minipd.framework.meta import Meta, describe
 from minipd.framework.nan_inf import checked
+from minipd.framework.printing import Options
 from minipd.framework.random import Generator
 from minipd.framework.rank import current, set_root
 from minipd.framework.tensor import Tensor
@@ -58,6 +59,7 @@ class RankContext:
         self.flags: dict[str, Any] = {}
         self.counters: defaultdict[str, int] = defaultdict(int)
         self.lazy_init = False
+        self.printing = Options()
         self.static_mode = False            # what is called is written into a program (`framework.mode`)
         self.programs: Any = None           # of static mode (`static.program`)
         self.global_initializers: tuple = (None, None)      # of weights, of biases: instead of what layers choose

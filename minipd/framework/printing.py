@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from minipd.framework import dtype as dtypes
+from minipd.framework.rank import current
 
 __all__ = ["set_printoptions"]
 
@@ -35,9 +36,6 @@ class Options:
     sci_mode: bool = False
 
 
-options = Options()
-
-
 def set_printoptions(precision: int | None = None, threshold: int | None = None, edgeitems: int | None = None,
                      sci_mode: bool | None = None, linewidth: int | None = None) -> None:
     """Paddle's `set_printoptions`: change how tensors print; what is not given stays as it is.
@@ -49,6 +47,7 @@ def set_printoptions(precision: int | None = None, threshold: int | None = None,
     [0.500, -2.  ]
     >>> set_printoptions(precision=8)
     """
+    options = current().printing
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     for name, value in given.items():
         if value is None:
@@ -75,13 +74,13 @@ def text_of(values: np.ndarray, indent: int = 0) -> str:
         values = values.astype(np.float32)
     if values.ndim == 0:
         return _element(values[()])
-    shorten = math.prod(values.shape) > options.threshold
+    shorten = math.prod(values.shape) > current().printing.threshold
     return _nested(values, indent, _Column(_edges(values)), _ends if shorten else range)
 
 
 def _ends(size: int) -> Iterator[int | None]:
     """The indices along a dimension whose middle is left out, None in its place."""
-    edge = options.edgeitems
+    edge = current().printing.edgeitems
     if size <= 2 * edge:
         yield from range(size)
         return
@@ -104,11 +103,12 @@ def _element(x: Any) -> str:
         plus = "+" if x.imag >= 0 else ""               # (so -0. has two signs)
         return f"({_digits(x.real)}{plus}{_digits(x.imag)}j)"
     if isinstance(x, np.floating):
-        return f"{x:.0f}." if not options.sci_mode and np.ceil(x) == x else _digits(x)
+        return f"{x:.0f}." if not current().printing.sci_mode and np.ceil(x) == x else _digits(x)
     return str(x)
 
 
 def _digits(x: Any) -> str:
+    options = current().printing
     return f"{x:.{options.precision}{'e' if options.sci_mode else 'f'}}"
 
 
@@ -132,7 +132,7 @@ def _nested(values: np.ndarray, indent: int, column: _Column, indices: Callable)
     margin = " " * (indent + 1)
     if values.ndim == 1:
         texts = ["..." if i is None else column(values[i]) for i in indices(len(values))]
-        n = max(1, (options.linewidth - indent) // (column.width + len(", ")))
+        n = max(1, (current().printing.linewidth - indent) // (column.width + len(", ")))
         lines = [", ".join(texts[i:i + n]) for i in range(0, len(texts), n)]
         return "[" + f",\n{margin}".join(lines) + "]"
     parts = ["..." if i is None else _nested(values[i], indent + 1, column, indices) for i in indices(len(values))]

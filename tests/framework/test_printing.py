@@ -1,19 +1,18 @@
 """How tensors print: Paddle's text, character by character."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
 import minipd as paddle
 from minipd.framework import printing
+from minipd.framework.rank import current
 
 
 @pytest.fixture(autouse=True)
 def default_options():
-    before = dataclasses.replace(printing.options)
+    before, current().printing = current().printing, printing.Options()
     yield
-    printing.options.__dict__.update(before.__dict__)
+    current().printing = before
 
 
 def values(x, dtype="float32"):
