@@ -32,7 +32,8 @@ def test_a_program_comes_back_and_runs(tmp_path):
     assert [p.name for p in back.all_parameters()] == [p.name for p in main.all_parameters()]
     feed = {"x": np.ones((2, 4), "float32")}
     last = Tensor([op for op in back.global_block() if op.name() == "pd_op.add"][-1].result(0))
-    np.testing.assert_array_equal(exe.run(back, feed, [last])[0], exe.run(main, feed, [y])[0])
+    np.testing.assert_array_equal(exe.run(back, feed, fetch_list=[last])[0],
+                                  exe.run(main, feed, fetch_list=[y])[0])
     (tmp_path / "main.pdmodel").write_bytes(b"minipd program\nno program")
     with pytest.raises(InputError, match="expected what save has written in .*main.pdmodel"):
         paddle.load(tmp_path / "main.pdmodel")
