@@ -26,7 +26,7 @@ class Frame:
 
     def kernel(xp, x, *, frame_length, hop_length):
         frames = xp.lib.stride_tricks.sliding_window_view(x, frame_length, axis=-1)[..., ::hop_length, :]
-        return xp.ascontiguousarray(frames.swapaxes(-1, -2))
+        return xp.array(frames.swapaxes(-1, -2), order="C")
 
     def vjp_x(g, x: Meta, hop_length):
         return resized(OverlapAdd(g, hop_length=hop_length), len(x.shape) - 1, x.shape[-1])

@@ -58,7 +58,7 @@ def test_operands_commute(name):
     def check(case):
         x, y = case.inputs
         for a, b in zip(run(name, (x, y), case.attrs), run(name, (y, x), case.attrs), strict=True):
-            np.testing.assert_array_equal(a, b)
+            assert_close(a, b, exact=a.dtype.kind != "c")       # fused multiply-adds round one of two products
 
     for_each([(case,) for case in CASES[name]], check)
 
