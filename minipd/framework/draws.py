@@ -13,6 +13,7 @@ import numpy as np
 
 from minipd.framework import mersenne, philox
 from minipd.framework.mersenne import Stream
+from minipd.framework.rank import current
 
 __all__: list[str] = []
 
@@ -24,7 +25,7 @@ Taking = Callable[[Stream, int, int], tuple[np.ndarray, int]]
 def uniform(key: np.ndarray, shape: tuple[int, ...], low: float = 0.0, high: float = 1.0, dtype: Any = np.float32,
             window: Window | None = None) -> np.ndarray:
     """Floats in [low, high), evenly."""
-    stream = mersenne.stream_of(key)
+    stream = _stream_of(key)
     if stream is None:
         return philox.uniform(key, shape, low, high, dtype, window)
     wide = _wide(dtype)
@@ -37,7 +38,7 @@ def uniform(key: np.ndarray, shape: tuple[int, ...], low: float = 0.0, high: flo
 def normal(key: np.ndarray, shape: tuple[int, ...], mean: float = 0.0, std: float = 1.0, dtype: Any = np.float32,
            window: Window | None = None) -> np.ndarray:
     """Normally distributed floats, by Marsaglia's polar method: points in the unit circle give two numbers each."""
-    stream = mersenne.stream_of(key)
+    stream = _stream_of(key)
     if stream is None:
         return philox.normal(key, shape, mean, std, dtype, window)
     wide = _wide(dtype)
@@ -64,7 +65,7 @@ def integers(key: np.ndarray, shape: tuple[int, ...], low: int, high: int, dtype
 
     The word that the method rejects, less than one in 2^64 / range, is taken.
     """
-    stream = mersenne.stream_of(key)
+    stream = _stream_of(key)
     if stream is None:
         return philox.integers(key, shape, low, high, dtype, window)
 
@@ -76,7 +77,7 @@ def integers(key: np.ndarray, shape: tuple[int, ...], low: int, high: int, dtype
 
 def permutation(key: np.ndarray, n: int) -> np.ndarray:
     """A random order of range(n), int64[n]: each in turn changes places with one before it, two for each word."""
-    stream = mersenne.stream_of(key)
+    stream = _stream_of(key)
     if stream is None:
         return philox.permutation(key, n)
 
@@ -93,6 +94,12 @@ def permutation(key: np.ndarray, n: int) -> np.ndarray:
             i += 2
         return np.array(order, np.int64), len(words)
     return _drawn(stream, key, (n,), np.int64, None, take)
+
+
+def _stream_of(key: np.ndarray) -> Stream | None:
+    """The stream of this rank's generator that a key belongs to; None for a key of `philox`."""
+    number = mersenne.stream_number(key)
+    return None if number is None else current().rng.streams[number]
 
 
 def _drawn(stream: Stream, key: np.ndarray, shape: tuple[int, ...], dtype: Any, window: Window | None,

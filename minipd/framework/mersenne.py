@@ -8,8 +8,8 @@ That is the opposite of `philox`, where a number depends on its name only: here 
 before, so a mesh, a pipeline or a recomputed layer may change it.  A generator draws so only if it is told to
 (`Generator.draw_as_paddle`, which `install_as_paddle` calls).
 
-A draw's key is (the number of its stream, the number of the draw).  The first time it is used it takes the next words
-of the stream, and the same words each time after that, so that a mask can be drawn again for the gradient.
+A draw's key is (the number of one of the generator's streams, the number of the draw).  The first time it is used it
+takes the next words of the stream, and the same words each time after that: a mask is drawn again for the gradient.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import numpy as np
 
 __all__: list[str] = []
 
-#: first halves of keys from here on name streams; philox keys are hashes, and this close to the end there are none
-FIRST_STREAM = np.iinfo(np.int64).max - (1 << 32)
+#: a key's first half from here on is the number of a stream; of philox's keys, which are hashes, one in 2^44 comes here
+FIRST_STREAM = np.iinfo(np.int64).max - (1 << 20)
 
 SIZE, MIDDLE = 312, 156
 UPPER, LOWER = np.uint64(0xFFFFFFFF80000000), np.uint64(0x7FFFFFFF)
@@ -113,22 +113,12 @@ def _chunk(stream: Stream, i: int) -> np.ndarray:
     return np.concatenate(parts)
 
 
-#: number -> stream.  A stream is as old as the seed that began it; keys of old ones stay good.
-STREAMS: list[Stream] = []
-
-
-def begin(seed: int, position: int = 0) -> int:
-    """The number of a new stream."""
-    STREAMS.append(Stream(seed, position))
-    return len(STREAMS) - 1
-
-
 def key_of_draw(stream: int, draw: int) -> np.ndarray:
-    """The key of a draw."""
+    """The key of a draw: int64[2], as all keys are."""
     return np.array([FIRST_STREAM + stream, draw], np.int64)
 
 
-def stream_of(key: np.ndarray) -> Stream | None:
-    """The stream that a key belongs to; None for a key of `philox`."""
+def stream_number(key: np.ndarray) -> int | None:
+    """The number of the stream that a key names; None for a key of `philox`."""
     number = int(key[0]) - FIRST_STREAM
-    return STREAMS[number] if 0 <= number < len(STREAMS) else None
+    return number if number >= 0 else None

@@ -34,10 +34,10 @@ class Generator:
     True
     """
 
-    #: where draws follow one another, the number of their stream; None: they go by their names
-    _stream: int | None = None
-
     def __init__(self, seed: int = 0):
+        #: of draws that follow one another: the last one goes on, those before are kept for keys that are out.  Where
+        #: there is none, draws go by their names.
+        self.streams: list[mersenne.Stream] = []
         self.seed(seed)
         self._path: list[str] = []
 
@@ -46,7 +46,7 @@ class Generator:
         self.initial_seed = int(seed)
         self.step = self.micro = self.created = 0
         self._draws: dict[str, int] = {}
-        if self._stream is not None:
+        if self.streams:
             self.draw_as_paddle()
         return self
 
@@ -55,12 +55,16 @@ class Generator:
 
         What they give depends then on all that were made before (see `framework.mersenne`).
         """
-        self._stream, self._drawn = mersenne.begin(self.initial_seed), 0
+        return self._begin(self.initial_seed)
+
+    def _begin(self, seed: int, position: int = 0) -> Generator:
+        self.streams.append(mersenne.Stream(seed, position))
+        self._drawn = 0
         return self
 
-    def _next_in_stream(self, stream: int) -> np.ndarray:
+    def _next_in_stream(self) -> np.ndarray:
         self._drawn += 1
-        return mersenne.key_of_draw(stream, self._drawn)
+        return mersenne.key_of_draw(len(self.streams) - 1, self._drawn)
 
     # -- where we are -------------------------------------------------------------------------------------------
     def set_step(self, step: int) -> None:
@@ -109,8 +113,8 @@ class Generator:
 
     def next_key(self, path: str | None = None) -> np.ndarray:
         """The key of the next draw of the current path, or of `path` (a compiled step runs outside of layers)."""
-        if self._stream is not None:
-            return self._next_in_stream(self._stream)
+        if self.streams:
+            return self._next_in_stream()
         if path is None:
             return self.key(*self.next_name())
         n = self._draws.get(path, 0)
@@ -120,8 +124,8 @@ class Generator:
     def init_key(self, name: str | int | None = None) -> np.ndarray:
         """The key of a parameter's initial values: of the next one to be created, or of the one called `name`."""
         if name is None:
-            if self._stream is not None:
-                return self._next_in_stream(self._stream)
+            if self.streams:
+                return self._next_in_stream()
             name, self.created = self.created, self.created + 1
         return key_of(self.initial_seed, "init", name)
 
@@ -132,9 +136,8 @@ class Generator:
             "seed": self.initial_seed, "step": self.step, "micro": self.micro, "created": self.created,
             "path": list(self._path), "draws": dict(self._draws),
         }  # fmt: skip
-        if self._stream is not None:
-            stream = mersenne.STREAMS[self._stream]
-            state["stream"] = [stream.seed, stream.end]
+        if self.streams:
+            state["stream"] = [self.streams[-1].seed, self.streams[-1].end]
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -144,7 +147,7 @@ class Generator:
         self.initial_seed, self.step, self.micro = state["seed"], state["step"], state["micro"]
         self.created, self._path, self._draws = state["created"], list(state["path"]), dict(state["draws"])
         if "stream" in state:
-            self._stream, self._drawn = mersenne.begin(*state["stream"]), 0
+            self._begin(*state["stream"])
 
 
 def seed(seed: int) -> Generator:

@@ -6,6 +6,7 @@ import pytest
 import minipd as paddle
 from minipd import nn
 from minipd.framework import draws, mersenne
+from minipd.framework.random import Generator
 from minipd.framework.rank import current
 from minipd.nn import functional as F
 
@@ -90,8 +91,7 @@ def test_a_state_brings_the_same_draws_back():
 
 
 def test_a_part_is_a_part_of_the_whole():
-    stream = mersenne.begin(5)
-    key = mersenne.key_of_draw(stream, 1)
+    key = current().rng.next_key()
     whole = draws.normal(key, (4, 6))
     np.testing.assert_array_equal(draws.normal(key, (2, 3), window=((4, 6), (1, 2))), whole[1:3, 2:5])
 
@@ -111,6 +111,4 @@ def test_distributions():
 
 
 def test_without_being_told_draws_go_by_their_names():
-    from minipd.framework.random import Generator
-    key = Generator(0).next_key()
-    assert mersenne.stream_of(key) is None
+    assert mersenne.stream_number(Generator(0).next_key()) is None
