@@ -48,6 +48,8 @@ def gru_grad(g, un, h, r, z, n):
 
 
 SHAPES = ((3,), (2, 2), (0, 2))
+#: of the gradients' rows: their second derivatives, the third of a step, take long, and are made of small operators
+FIRST_ONLY = {"smooth": False}
 
 
 def wide(shape, n):
@@ -71,7 +73,7 @@ def _(d):
         return np.concatenate(gates, -1), g_c
     for shape in SHAPES[1:2]:
         yield Case((d.floats(*shape), d.floats(*shape), d.floats(*wide(shape, 4)), d.floats(*shape), d.floats(*shape)),
-                   want, fixed=tuple((i, len(shape) - 1) for i in range(5)))
+                   want, fixed=tuple((i, len(shape) - 1) for i in range(5)), **FIRST_ONLY)
 
 
 @cases("gru_unit")
@@ -91,4 +93,4 @@ def _(d):
         return np.concatenate([gr, gz, gn], -1), np.concatenate([gr, gz, gun], -1), gh
     for shape in SHAPES[1:2]:
         yield Case((d.floats(*shape), d.floats(*wide(shape, 3)), d.floats(*shape), d.floats(*wide(shape, 3))), want,
-                   fixed=tuple((i, len(shape) - 1) for i in range(4)))
+                   fixed=tuple((i, len(shape) - 1) for i in range(4)), **FIRST_ONLY)
