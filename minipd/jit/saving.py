@@ -93,8 +93,10 @@ def _given(value: Value) -> bool:
 
 
 def _cheap(value: Value) -> bool:
-    """Whether the value is one of those that fuse into the kernel of who reads them: element-wise, or a view."""
+    """Whether the value is one of those that fuse into the kernel of who reads them: element-wise, a view, a bundle."""
     op = value.get_defining_op()
+    if op is not None and op.name() == "builtin.combine":
+        return True
     row = None if op is None else op.row
     if op is None or row is None or not is_pure(op) or row.traits & {Trait.RANDOM, Trait.COMM, Trait.MULTI}:
         return False

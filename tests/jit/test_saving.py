@@ -82,3 +82,14 @@ def test_state_that_changes_in_the_call_has_its_old_value_in_the_gradient(backen
     f(x).backward()
     np.testing.assert_allclose(x.grad.numpy(), 2 * np.exp(2 * x.numpy()), rtol=1e-12)
     assert layer.count.item() == 3
+
+
+def test_a_sum_of_several_is_computed_again_from_its_parts():
+    """Its operands are a bundle, which is no value to save."""
+    def f(x):
+        return paddle.exp(paddle.add_n([x, x * 2.0]))
+    shapes, feeds = saved(f, tensor(3, wants=True))
+    assert shapes == [] and feeds == ["input_0"]
+    x = tensor(3, wants=True)
+    to_static(f, backend="CINN")(x).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 3 * np.exp(3 * x.numpy()), rtol=1e-12)
