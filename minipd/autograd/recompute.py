@@ -66,6 +66,13 @@ class _Run:
         return self.found.pop(number)
 
     def _again(self) -> list[Tensor]:
+        """Run the function once more, and return what it saves for backward, in its order.
+
+        The run is recorded, whatever mode backward is in, and draws from the random state that the first one began
+        with (`self.random`; None: from where the generator is).  The generator is left as it was, after an error too.
+        Raises: RuntimeError if a tensor among the arguments was modified in place since the call (`self.versions`), or
+        if number, shapes or dtypes of what is saved are not those of the first run (`self.metas`).
+        """
         name = getattr(self.function, "__name__", type(self.function).__name__)
         for x, version in self.versions:
             if x.inplace_version != version:

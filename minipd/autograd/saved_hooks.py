@@ -51,12 +51,15 @@ class Packed:
 
 def packed(hooks: Hooks, saved: list) -> list:
     """What a node keeps (`tape.keep`), with every value that is kept whole packed."""
-    def pack(entry: Any) -> Any:
-        if isinstance(entry, list):
-            return list(map(pack, entry))
-        whole = type(entry) is tuple and len(entry) == 3
-        return Packed(hooks, Tensor(entry[0])) if whole else entry
-    return list(map(pack, saved))
+    return [_packed(hooks, entry) for entry in saved]
+
+
+def _packed(hooks: Hooks, entry: Any) -> Any:
+    """(A function inside of `packed` that calls itself would be a cycle, and keep what the hooks hold alive.)"""
+    if isinstance(entry, list):
+        return packed(hooks, entry)
+    whole = type(entry) is tuple and len(entry) == 3
+    return Packed(hooks, Tensor(entry[0])) if whole else entry
 
 
 class saved_tensors_hooks:

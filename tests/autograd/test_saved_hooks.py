@@ -1,5 +1,8 @@
 """Hooks on what the tape saves, and recomputation, which is made of them."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -133,6 +136,21 @@ def test_it_runs_again_once_and_not_before_backward():
     y.backward()
     assert len(calls) == 2                                      # what was retained is what was computed again
     np.testing.assert_array_equal(x.grad.numpy(), 2 * first)
+
+
+def test_reference_counts_alone_free_what_it_keeps():
+    gc.collect()
+    gc.disable()
+    try:
+        h = leaf([1.0]) * 1.0
+        between = weakref.ref(h)
+        y = recompute(lambda x: paddle.exp(paddle.tanh(x)), h)
+        del h
+        assert between() is not None
+        y.backward()
+        assert between() is None
+    finally:
+        gc.enable()
 
 
 def test_without_gradients_it_is_a_call():
