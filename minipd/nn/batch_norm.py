@@ -130,6 +130,10 @@ class SyncBatchNorm(_BatchNorm):
     own, as plain tensors, share nothing that could be synchronised, and are told so.
     """
 
+    def __init__(self, num_features: int, momentum: float = 0.9, epsilon: float = 1e-5, weight_attr: Any = None,
+                 bias_attr: Any = None, data_format: str = "NCHW", name: str | None = None):
+        super().__init__(num_features, momentum, epsilon, weight_attr, bias_attr, data_format, None, name)
+
     def forward(self, x: Tensor) -> Tensor:
         if self.training and type(x.payload) is np.ndarray and current().world_size > 1:
             raise RuntimeError(f"SyncBatchNorm: expected a distributed tensor, got a plain one on a rank among "
@@ -145,9 +149,9 @@ class SyncBatchNorm(_BatchNorm):
         """The layer with every batch normalisation in it replaced by a SyncBatchNorm that has its tensors."""
         if isinstance(layer, _BatchNorm) and not isinstance(layer, SyncBatchNorm):
             new = cls(layer._num_features, layer._momentum, layer._epsilon, False, False, layer._data_format,
-                      layer._use_global_stats, layer._name)
+                      layer._name)
             new.weight, new.bias, new.training = layer.weight, layer.bias, layer.training
-            new._mean, new._variance = layer._mean, layer._variance
+            new._mean, new._variance, new._use_global_stats = layer._mean, layer._variance, layer._use_global_stats
             return new
         for name, sub in layer.named_children():
             converted = cls.convert_sync_batchnorm(sub)
