@@ -124,22 +124,29 @@ def maxima(xp: Any, x: Any, bins: tuple[Bins, ...]) -> tuple[Any, Any]:
     >>> maxima(np, np.array([[1, 5, 2], [3, 0, 4]]), (((0, 2),), ((0, 1), (1, 3))))
     (array([[3, 5]]), array([[3, 1]], dtype=int32))
     """
-    first, place, inner = x.ndim - len(bins), None, 1
+    first, inner = x.ndim - len(bins), 1
+    place: Any = None
+    some_nan = x.dtype.kind not in "iub" and bool(xp.isnan(xp.sum(x)))
     for axis in range(x.ndim - 1, first - 1, -1):
         size, of_axis = x.shape[axis], bins[axis - first]
-        best = found = None
+        best: Any = None
+        found: Any = None
         for t in range(max(lengths(of_axis), default=0) or 1):
             where = _places(of_axis, t, size)
             value = take(xp, x, axis, where)
             at = along(xp, where, x.ndim, axis, xp.int32) * xp.int32(inner)
             at = at if place is None else at + take(xp, place, axis, where)
             if best is None:
-                best, found = value, at
+                best, found = xp.array(value), xp.array(xp.broadcast_to(at, value.shape))
                 continue
-            better = (value > best) | (value != value)
-            best, found = xp.where(better, value, best), xp.where(better, at, found)
-        x, place, inner = best, xp.broadcast_to(found, best.shape), inner * size
-    x, place = xp.array(x), xp.array(place)
+            better = value > best
+            if some_nan:
+                better |= (value != value) & (best == best)
+            xp.maximum(best, value, out=best)
+            change = at - found                     # by arithmetic: which is larger, no processor can guess
+            change *= better
+            found += change
+        x, place, inner = best, found, inner * size
     for axis, of_axis in enumerate(bins, first):
         empty = [i for i, (start, end) in enumerate(of_axis) if start == end]
         if empty:
