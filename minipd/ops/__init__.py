@@ -4,8 +4,9 @@
 #: order in which they are imported.
 FAMILIES = """
     creation cast complex polar math elementary logic bitwise division rounding pointwise two_operands float_parts
-    special reduce aggregate scan closeness norms statistics linalg matrices broadcast reshape slicing joining triangle activation
-    ranges embedding gather scatter along_axis sorting quantiles differences search reorder strided diagonal
+    special reduce aggregate scan closeness norms statistics linalg matrices broadcast reshape slicing joining
+    triangle activation ranges embedding gather scatter along_axis sorting quantiles differences search
+    reorder strided diagonal
     repeating stacking masking parts histogram loss random distributions refilling inplace
     attributes conversion to handles
 """.split()

@@ -13,7 +13,7 @@ from minipd.ops.creation import full
 from minipd.ops.logic import isinf, isnan
 from minipd.ops.math import abs
 from minipd.ops.promotion import as_tensor, promoted
-from minipd.ops.shapes import common_dtype
+from minipd.ops.shapes import a_number, common_dtype
 
 __all__ = ["allclose", "equal_all", "isclose", "isin", "isneginf", "isposinf"]
 
@@ -54,6 +54,7 @@ def isclose(x: Tensor, y: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equa
     >>> isclose(to_tensor([1.0, 2.0]), to_tensor([1.0000001, 2.1])).tolist()
     [True, False]
     """
+    rtol, atol = a_number("isclose", "rtol", rtol), a_number("isclose", "atol", atol)
     x, y = promoted("isclose", as_tensor("isclose", x), as_tensor("isclose", y))
     if x.payload.dtype == dtypes.bool.np:
         return x == y

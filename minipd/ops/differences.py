@@ -12,7 +12,7 @@ from minipd.ops.joining import concat
 from minipd.ops.promotion import as_tensor
 from minipd.ops.reduce import Sum
 from minipd.ops.scan import Cumsum
-from minipd.ops.shapes import normalize_axis, require_inexact
+from minipd.ops.shapes import a_number, normalize_axis, require_inexact
 from minipd.ops.slicing import slice
 
 __all__ = ["cumulative_trapezoid", "diff", "trapezoid"]
@@ -35,13 +35,15 @@ def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Tensor | None = None, a
     ([3, 5], [2])
     """
     x = as_tensor("diff", x)
-    if n < 1 or x.ndim == 0:
-        raise ValueError(f"diff: expected n >= 1 and a tensor of at least one dimension, got n={n} and "
+    if not isinstance(n, int) or n < 1 or x.ndim == 0:
+        raise ValueError(f"diff: expected n >= 1 and a tensor of at least one dimension, got n={n!r} and "
                          f"{describe(x.payload)}")
     axis = normalize_axis("diff", axis, x.ndim)
-    parts = [part for part in (prepend, x, append) if part is not None]
+    parts = [as_tensor("diff", part) for part in (prepend, x, append) if part is not None]
     x = concat(parts, axis) if len(parts) > 1 else x
     for _ in range(n):
+        if x.payload.shape[axis] == 0:      # nothing has no differences, however often they are taken
+            break
         before, behind = _neighbours(x, axis)
         x = behind != before if x.payload.dtype == dtypes.bool.np else behind - before
     return into(out, x)
@@ -54,7 +56,7 @@ def _areas(what: str, y: Any, x: Any, dx: float | None, axis: int) -> tuple[Tens
     y = as_tensor(what, y)
     require_inexact(what, y.payload)
     axis = normalize_axis(what, axis, y.ndim)
-    width: Any = 1.0 if dx is None else dx
+    width: Any = 1.0 if dx is None else a_number(what, "dx", dx)
     if x is not None:
         x = as_tensor(what, x)
         if x.ndim == 1:

@@ -14,9 +14,10 @@ from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import reduce_to
 from minipd.ops.cast import cast
 from minipd.ops.creation import into
-from minipd.ops.families import Bits, NumberBinary
+from minipd.ops.families import Bits, RealBinary
 from minipd.ops.math import over
 from minipd.ops.promotion import binary, promoted
+from minipd.ops.shapes import elementwise, require_bits, require_numbers
 
 __all__ = ["div", "divide", "floor_divide", "floor_mod", "gcd", "lcm", "mod", "remainder", "true_divide"]
 
@@ -33,7 +34,7 @@ def _require_divisors(what: str, y: Any) -> None:
 
 
 @op("floor_divide")
-class FloorDivide(NumberBinary):
+class FloorDivide(RealBinary):
     """out = x / y rounded down, broadcast: in the operands' dtype, ints too.  Int divisors must not be 0."""
 
     def kernel(xp, x, y):
@@ -46,7 +47,7 @@ class FloorDivide(NumberBinary):
 
 
 @op("remainder")
-class Remainder(NumberBinary):
+class Remainder(RealBinary):
     """out = x - y * floor(x / y), broadcast: it has the sign of y.  Int divisors must not be 0."""
 
     def kernel(xp, x, y):
@@ -64,15 +65,24 @@ class Remainder(NumberBinary):
         return reduce_to(-(g * floor_divide(x, y)), y)
 
 
+class Ints(Bits):
+    """Element by element on two operands of one int dtype, broadcast."""
+
+    def infer_meta(what, x, y):
+        require_numbers(what, x, y)
+        require_bits(what, x, y)
+        return elementwise(what, x, y)
+
+
 @op("gcd", Trait.COMMUTATIVE)
-class Gcd(Bits):
+class Gcd(Ints):
     """The greatest common divisor of each pair of ints, broadcast; of 0 and x it is |x|."""
 
     kernel = ufunc("gcd")
 
 
 @op("lcm", Trait.COMMUTATIVE)
-class Lcm(Bits):
+class Lcm(Ints):
     """The least common multiple of each pair of ints, broadcast; of 0 and x it is 0."""
 
     kernel = ufunc("lcm")

@@ -8,6 +8,7 @@ from minipd.framework.row import op, ufunc
 from minipd.framework.tensor import Tensor
 from minipd.ops.families import Analytic
 from minipd.ops.promotion import as_floating, unary
+from minipd.ops.shapes import a_number
 
 __all__ = ["acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "deg2rad", "exp", "expm1", "log", "log10",
            "log1p", "log2", "rad2deg", "reciprocal", "rsqrt", "sin", "sinh", "sqrt", "stanh", "tan", "tanh"]
@@ -265,4 +266,5 @@ def stanh(x: Tensor, scale_a: float = 0.67, scale_b: float = 1.7159, name: str |
     >>> stanh(to_tensor([0.0])).tolist()
     [0.0]
     """
-    return tanh(as_floating("stanh", x) * scale_a) * scale_b
+    x = as_floating("stanh", x)
+    return tanh(x * a_number("stanh", "scale_a", scale_a)) * a_number("stanh", "scale_b", scale_b)

@@ -18,7 +18,14 @@ from minipd.framework import dtype as dtypes
 from minipd.framework.meta import Meta
 from minipd.framework.row import Trait
 from minipd.ops.creation import full_like
-from minipd.ops.shapes import elementwise, require_bits, require_floating, require_inexact, require_numbers
+from minipd.ops.shapes import (
+    elementwise,
+    require_bits,
+    require_floating,
+    require_inexact,
+    require_numbers,
+    require_real,
+)
 
 __all__: list[str] = []
 
@@ -57,8 +64,12 @@ class Analytic(Unary):
         return Meta(x.shape, x.dtype)
 
 
-class Step(Number):
+class Step(Unary):
     """Element by element on real numbers, and constant between jumps: the gradient is 0."""
+
+    def infer_meta(what, x):
+        require_real(what, x)
+        return Meta(x.shape, x.dtype)
 
     def vjp_x(g):
         return full_like(g, 0.0)
@@ -88,6 +99,14 @@ class NumberBinary(Binary):
 
     def infer_meta(what, x, y):
         require_numbers(what, x, y)
+        return elementwise(what, x, y)
+
+
+class RealBinary(Binary):
+    """Element by element on two operands of one real dtype, other than bool, broadcast."""
+
+    def infer_meta(what, x, y):
+        require_real(what, x, y)
         return elementwise(what, x, y)
 
 

@@ -13,7 +13,7 @@ from minipd.ops.cast import cast
 from minipd.ops.families import FloatingBinary, Predicate
 from minipd.ops.math import neg, where
 from minipd.ops.promotion import as_floating, as_tensor, binary, promoted
-from minipd.ops.shapes import require_floating
+from minipd.ops.shapes import a_number, require_floating
 
 __all__ = ["copysign", "frexp", "ldexp", "nan_to_num", "nextafter", "signbit"]
 
@@ -134,6 +134,9 @@ def nan_to_num(x: Tensor, nan: float = 0.0, posinf: float | None = None, neginf:
     x = as_tensor("nan_to_num", x)
     require_floating("nan_to_num", x.payload)
     limits = dtypes.finfo(x.dtype)
+    nan = a_number("nan_to_num", "nan", nan)
+    posinf = limits.max if posinf is None else a_number("nan_to_num", "posinf", posinf)
+    neginf = limits.min if neginf is None else a_number("nan_to_num", "neginf", neginf)
     x = where(x != x, float(nan), x)
-    x = where(x == float("inf"), limits.max if posinf is None else float(posinf), x)
-    return where(x == -float("inf"), limits.min if neginf is None else float(neginf), x)
+    x = where(x == float("inf"), float(posinf), x)
+    return where(x == -float("inf"), float(neginf), x)

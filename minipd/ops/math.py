@@ -22,7 +22,15 @@ from minipd.ops.families import Binary, Number, NumberBinary
 from minipd.ops.making import into
 from minipd.ops.promotion import NO_ATTRS, as_tensor, binary, promoted, unary
 from minipd.ops.search import nonzero
-from minipd.ops.shapes import broadcast_shapes, elementwise, require_inexact, require_numbers, shape_of, shapes_agree
+from minipd.ops.shapes import (
+    a_number,
+    broadcast_shapes,
+    elementwise,
+    require_inexact,
+    require_numbers,
+    shape_of,
+    shapes_agree,
+)
 
 __all__ = ["abs", "add", "add_n", "maximum", "minimum", "mul", "multiply", "neg", "negative", "pow", "scale", "square",
            "sub", "subtract", "where"]
@@ -286,7 +294,7 @@ def add(x: Tensor, y: Any, name: str | None = None, *, alpha: Any = 1, out: Tens
     >>> add(to_tensor([1.0, 2.0]), to_tensor([3.0, 4.0]), alpha=2).tolist()
     [7.0, 10.0]
     """
-    return plus(x, y if alpha == 1 else y * alpha, out=out)
+    return plus(x, y if type(alpha) is int and alpha == 1 else y * a_number("add", "alpha", alpha), out=out)
 
 
 def subtract(x: Tensor, y: Any, name: str | None = None, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
@@ -296,7 +304,7 @@ def subtract(x: Tensor, y: Any, name: str | None = None, *, alpha: Any = 1, out:
     >>> subtract(to_tensor([1.0, 2.0]), to_tensor([3.0, 4.0])).tolist()
     [-2.0, -2.0]
     """
-    return minus(x, y if alpha == 1 else y * alpha, out=out)
+    return minus(x, y if type(alpha) is int and alpha == 1 else y * a_number("subtract", "alpha", alpha), out=out)
 
 
 #: for the in-place forms: what the row keeps is all that is kept
@@ -312,6 +320,7 @@ def scale(x: Tensor, scale: Any = 1.0, bias: float = 0.0, bias_after_scale: bool
     >>> scale(to_tensor([1.0, 2.0]), 2.0, 1.0).tolist()
     [3.0, 5.0]
     """
+    x = as_tensor("scale", x)
     return Scale(x, **scale_attrs(x, scale, bias, bias_after_scale, act))
 
 
@@ -322,8 +331,8 @@ def scale_attrs(x: Tensor, scale: Any, bias: float, bias_after_scale: bool, act:
     """
     if act is not None:
         raise ValueError(f"scale: act={act!r} is not supported; apply the activation to the result")
-    scale = scale.item() if isinstance(scale, Tensor) else scale
-    if x.payload.dtype not in dtypes.INEXACT and (scale != int(scale) or bias != int(bias)):
+    scale, bias = a_number("scale", "scale", scale), a_number("scale", "bias", bias)
+    if x.payload.dtype not in dtypes.INEXACT and not all(float(v).is_integer() for v in (scale, bias)):
         raise TypeError(f"scale: expected whole numbers for a tensor of {x.dtype.name}, got scale={scale}, "
                         f"bias={bias}; cast the tensor first, x.astype('float32')")
     return {"scale": scale, "bias": bias, "bias_after_scale": bias_after_scale}
@@ -331,7 +340,8 @@ def scale_attrs(x: Tensor, scale: Any, bias: float, bias_after_scale: bool, act:
 
 def neg(x: Tensor, name: str | None = None) -> Tensor:
     """-x (as Paddle, which has no operator for it: scale by -1)."""
-    require_numbers("neg", as_tensor("neg", x).payload)
+    x = as_tensor("neg", x)
+    require_numbers("neg", x.payload)
     return dispatch(Scale, (x,), {"scale": -1.0 if x.payload.dtype in dtypes.INEXACT else -1})
 
 
@@ -346,6 +356,7 @@ def where(condition: Tensor, x: Any = None, y: Any = None, name: str | None = No
     >>> where(to_tensor([True, False]), to_tensor([1.0, 2.0]), 0.0).tolist()
     [1.0, 0.0]
     """
+    condition = as_tensor("where", condition)
     if x is None and y is None:
         return nonzero(condition, as_tuple=True)
     if x is None or y is None:
@@ -359,8 +370,8 @@ def where(condition: Tensor, x: Any = None, y: Any = None, name: str | None = No
 
 def add_n(inputs: Any, name: str | None = None) -> Tensor:
     """The sum of a list of tensors of one shape."""
-    inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
-    if not inputs:
-        raise ValueError("add_n: expected at least one tensor, got an empty list")
-    return AddN(*inputs)
+    inputs = [inputs] if isinstance(inputs, Tensor) else inputs
+    if not isinstance(inputs, (list, tuple)) or not inputs:
+        raise ValueError(f"add_n: expected a list of at least one tensor, got {inputs!r}")
+    return AddN(*(as_tensor("add_n", x) for x in inputs))
 

@@ -6,7 +6,7 @@ from minipd.framework.tensor import Tensor
 from minipd.ops.math import abs, where
 from minipd.ops.promotion import as_tensor
 from minipd.ops.reduce import Max, Sum
-from minipd.ops.shapes import normalize_axis, require_floating
+from minipd.ops.shapes import a_number, normalize_axis, require_floating
 
 __all__ = ["renorm"]
 
@@ -23,6 +23,7 @@ def renorm(x: Tensor, p: float, axis: int, max_norm: float) -> Tensor:
     """
     x = as_tensor("renorm", x)
     require_floating("renorm", x.payload)
+    p, max_norm = a_number("renorm", "p", p), a_number("renorm", "max_norm", max_norm)
     if p <= 0 or max_norm < 0:
         raise ValueError(f"renorm: expected a positive p and a max_norm that is not negative, got p={p}, "
                          f"max_norm={max_norm}")

@@ -19,7 +19,7 @@ from minipd.ops.joining import stack
 from minipd.ops.math import add, maximum, minimum
 from minipd.ops.promotion import as_tensor, promoted
 from minipd.ops.reshape import squeeze
-from minipd.ops.shapes import require_inexact, require_numbers, shapes_agree
+from minipd.ops.shapes import a_number, require_inexact, require_numbers, shapes_agree
 
 __all__ = ["clamp", "clip", "increment", "lerp", "multiplex", "positive"]
 
@@ -60,9 +60,13 @@ def clip(x: Tensor, min: Any = None, max: Any = None, name: str | None = None, *
         x = clone(x) if min is None and max is None else x if min is None else maximum(x, min)
         return into(out, x if max is None else minimum(x, max))
     require_numbers("clip", x.payload)
+    min = None if min is None else a_number("clip", "min", min)
+    max = None if max is None else a_number("clip", "max", max)
     ends = [end for end in (min, max) if end is not None]
-    if any(isinstance(end, (float, np.floating)) and float(end) % 1.0 > 0.0 for end in ends):
+    if any(isinstance(end, float) and end % 1.0 > 0.0 for end in ends):
         x = x if x.payload.dtype in dtypes.FLOATS else cast(x, dtypes.get_default_dtype())
+    if min != min or max != max:
+        raise ValueError(f"clip: expected ends that are numbers, got min={min}, max={max}")
     low, high = _ends(x.payload.dtype, min, max)
     if low > high:
         raise ValueError(f"clip: expected min <= max, got min={min}, max={max}")
@@ -117,8 +121,10 @@ def increment(x: Tensor, value: float = 1.0, name: str | None = None) -> Tensor:
     >>> increment(to_tensor([1.0])).tolist()
     [2.0]
     """
-    if as_tensor("increment", x).size != 1:
-        raise ValueError(f"increment: expected a tensor of one element, got {describe(x.payload)}")
+    if not isinstance(x, Tensor) or x.size != 1:
+        raise ValueError(f"increment: expected a tensor of one element, got "
+                         f"{describe(getattr(x, 'payload', x))}")
+    value = a_number("increment", "value", value)
     step = value if x.payload.dtype in dtypes.FLOATS else int(value)
     return write(x, add, step)
 
@@ -132,7 +138,7 @@ def multiplex(inputs: Any, index: Tensor, name: str | None = None) -> Tensor:
     """
     if not isinstance(inputs, (list, tuple)) or len(inputs) < 2:
         raise ValueError(f"multiplex: expected a list of at least two tensors, got {inputs!r}")
-    tensors = stack(inputs)
+    tensors = stack([as_tensor("multiplex", x) for x in inputs])
     rows = as_tensor("multiplex", index)
     shape, got = tensors.payload.shape, rows.payload.shape
     if len(shape) < 3 or not shapes_agree(got, (shape[1], 1)[:max(len(got), 1)], "multiplex: the index"):

@@ -10,7 +10,7 @@ from minipd.framework.dim import prod
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
 from minipd.ops.creation import full, into, ones_like
-from minipd.ops.embedding import take_along_axis
+from minipd.ops.embedding import TakeAlongAxis
 from minipd.ops.joining import stack
 from minipd.ops.math import maximum, where
 from minipd.ops.promotion import as_floating, as_tensor
@@ -39,7 +39,7 @@ class Rows(NamedTuple):
     squeezed: list
 
     def at(self, what: Tensor, place: Tensor) -> Tensor:
-        return take_along_axis(what, cast(place, "int64"), -1)
+        return TakeAlongAxis(what, cast(place, "int64"), axis=what.ndim - 1)
 
     def result(self, found: Tensor, keepdim: bool) -> Tensor:
         return found.reshape(self.shape if keepdim else self.squeezed)

@@ -10,7 +10,7 @@ from minipd.framework.tensor import Tensor
 from minipd.ops.creation import into
 from minipd.ops.families import Step
 from minipd.ops.promotion import as_tensor, unary
-from minipd.ops.shapes import require_numbers
+from minipd.ops.shapes import require_real
 
 __all__ = ["ceil", "floor", "frac", "round", "sign", "trunc"]
 
@@ -41,7 +41,7 @@ class Round(Step):
     """x to `decimals` places, halves to the even neighbour.  Ints stay as they are."""
 
     def infer_meta(x, *, decimals=0):
-        require_numbers("round", x)
+        require_real("round", x)
         return Meta(x.shape, x.dtype)
 
     def kernel(xp, x, *, decimals=0):
@@ -100,7 +100,7 @@ def round(x: Tensor, decimals: int = 0, name: str | None = None, *, out: Tensor 
     x = as_tensor("round", x)
     try:
         places = decimals.__index__()
-    except AttributeError:
+    except (AttributeError, TypeError):
         raise TypeError(f"round: expected decimals to be an int, got {decimals!r}") from None
     return into(out, Round(x, decimals=places))
 

@@ -106,6 +106,29 @@ def require_numbers(what: str, *xs: Any) -> None:
                             "x.astype('int64')")
 
 
+def require_real(what: str, *xs: Any) -> None:
+    """Raise TypeError if an operand is a bool or complex tensor: neither is rounded, nor divided with remainder."""
+    require_numbers(what, *xs)
+    for x in xs:
+        if getattr(x, "dtype", None) in dtypes.COMPLEX or type(x) is complex:
+            raise TypeError(f"{what}: expected real numbers, got {describe(x) if hasattr(x, 'dtype') else x}")
+
+
+def a_number(what: str, name: str, value: Any) -> Any:
+    """A parameter that must be a real number; numpy's are, and tensors of one element.
+
+    Raises: TypeError if it is something else.
+
+    >>> a_number("clip", "min", 0.5)
+    0.5
+    """
+    if isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, np.generic) or getattr(value, "size", 0) == 1 and hasattr(value, "item"):
+        return a_number(what, name, value.item())
+    raise TypeError(f"{what}: expected {name} to be a number, got {value!r}")
+
+
 def require_bits(what: str, *xs: Any) -> None:
     """Raise TypeError unless every operand is an int or bool tensor, or a Python int or bool."""
     for x in xs:
@@ -124,7 +147,7 @@ def normalize_axis(what: str, axis: Any, ndim: int) -> int:
     """
     try:
         a = axis.__index__()
-    except AttributeError:
+    except (AttributeError, TypeError):                 # numpy's arrays have one that refuses
         raise TypeError(f"{what}: expected axis to be an int, got {axis!r}") from None
     if not -ndim <= a < ndim and not (ndim == 0 and a in (0, -1)):
         raise ValueError(f"{what}: axis {a} is out of range for a tensor of {ndim} dimensions; "

@@ -19,7 +19,7 @@ from minipd.ops.math import square, where
 from minipd.ops.pointwise import clip
 from minipd.ops.promotion import as_floating, binary, unary
 from minipd.ops.rounding import sign
-from minipd.ops.shapes import require_floating
+from minipd.ops.shapes import a_number, require_floating
 
 __all__ = ["digamma", "erf", "erfinv", "gammainc", "gammaincc", "gammaln", "i0", "i0e", "i1", "i1e", "lgamma", "logit",
            "multigammaln", "polygamma", "sinc"]
@@ -223,6 +223,9 @@ def logit(x: Tensor, eps: float | None = None, name: str | None = None) -> Tenso
     """
     x = as_floating("logit", x)
     if eps is not None:
+        eps = a_number("logit", "eps", eps)
+        if not 0 <= eps <= 0.5:
+            raise ValueError(f"logit: expected eps in [0, 0.5], got {eps}")
         x = clip(x, eps, 1.0 - eps)
     return log(x / (1.0 - x))
 

@@ -14,7 +14,7 @@ from minipd.ops.elementary import sqrt
 from minipd.ops.math import abs, square, where
 from minipd.ops.promotion import as_floating, as_tensor
 from minipd.ops.reduce import Mean, Sum, count, sum
-from minipd.ops.shapes import normalize_axes
+from minipd.ops.shapes import a_number, normalize_axes
 
 __all__ = ["count_nonzero", "nanmean", "nansum", "std", "var"]
 
@@ -77,7 +77,8 @@ def var(x: Tensor, axis: Any = None, unbiased: bool | None = None, keepdim: bool
     """
     x = as_floating("var", x)
     if unbiased is not None:
-        correction = int(unbiased)
+        correction = 1 if unbiased else 0
+    correction = a_number("var", "correction", correction)
     axes = normalize_axes("var", axis, x.ndim)
     distance = x - Mean(x, axis=axes, keepdim=True)
     total = Sum(square(abs(distance) if is_complex(distance) else distance), axis=axes, keepdim=bool(keepdim))

@@ -285,6 +285,11 @@ def test_a_counter():
     (lambda: paddle.bitwise_and(tensor([1.0]), tensor([1.0])), "bitwise_and: expected an int or bool tensor, got f32"),
     (lambda: paddle.lerp(tensor([1]), tensor([2]), 0.5), "lerp: expected a floating or complex tensor"),
     (lambda: paddle.round(tensor([1.0]), 0.5), "round: expected decimals to be an int, got 0.5"),
+    (lambda: paddle.floor(tensor([1j])), "floor: expected real numbers, got c64"),
+    (lambda: tensor([1j]) % 2, "remainder: expected real numbers, got c64"),
+    (lambda: paddle.gcd(tensor([True]), tensor([True])), "gcd: expected numbers, got b"),
+    (lambda: paddle.clip(tensor([1.0]), "low"), "clip: expected min to be a number, got 'low'"),
+    (lambda: paddle.add(tensor([1.0]), tensor([1.0]), alpha=[2]), r"add: expected alpha to be a number, got \[2\]"),
     (lambda: paddle.mean(tensor([1])), "mean: expected a floating or complex tensor"),
 ])
 def test_errors_teach(call, text):
