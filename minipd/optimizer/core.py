@@ -32,7 +32,7 @@ class Core:
     """What a step computes.  A subclass names its `row`, and what that row keeps."""
 
     #: the operator of one step (`ops.update`)
-    row: Any
+    row: Any = None
     #: what the optimizer keeps per parameter, in the row's order, under Paddle's names
     state_names: tuple[str, ...] = ()
     #: numbers that Paddle keeps beside it, and that follow from the step count here
@@ -54,6 +54,9 @@ class Core:
     def rule(self, param: Tensor, grad: Tensor, state: State, lr: Tensor, step: Tensor, skip: Any,
              **attributes: Any) -> tuple[Tensor, State]:
         """One parameter's new value and state: a call of the row, with the attributes from `attributes`."""
+        if self.row is None:
+            raise NotImplementedError(f"{type(self).__name__}: an optimizer names its row, or defines rule(param, "
+                                      "grad, state, lr, step, skip)")
         kept = [state[name] for name in self.state_names]
         numbers = {"step": step, "learning_rate": lr, "skip_update": skip}
         new = self.row(param, grad, *kept, *(numbers[name] for name in self.row.inputs[2 + len(kept):]), **attributes)

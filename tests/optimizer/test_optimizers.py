@@ -269,6 +269,17 @@ def test_low_precision_steps_are_those_of_float32_rounded(make, dtype):
                                rtol=2 ** -8 if dtype == "bfloat16" else 2 ** -11, atol=1e-3)
 
 
+def test_an_optimizer_of_ones_own():
+    """Made of operators, it needs no row."""
+    class Signs(paddle.optimizer.Optimizer):
+        def rule(self, param, grad, state, lr, step, skip, **attributes):
+            return paddle.where(grad > 0, param - lr, param + lr), {}
+    p = parameter()
+    assert descend(Signs(0.5, [p]), p, GRADS[:1]).tolist() == [0.5, -1.5, 2.5]
+    with pytest.raises(NotImplementedError, match="Optimizer: an optimizer names its row, or defines rule"):
+        descend(paddle.optimizer.Optimizer(0.5, [p]), p)
+
+
 def test_what_optimizers_refuse():
     p = parameter()
     for make, said in [
