@@ -220,16 +220,21 @@ def take_along_axis(arr: Tensor, indices: Tensor, axis: int, broadcast: bool = T
             indices = indices.expand(want)
     else:
         arr = leading_part("take_along_axis", arr, indices, but=axis)
-    return into(out, TakeAlongAxis(arr, _from_the_front(indices, arr.payload.shape[axis]), axis=axis))
+    return into(out, TakeAlongAxis(arr, _from_the_front(indices, arr, axis), axis=axis))
 
 
 take_along_dim = take_along_axis
 
 
-def _from_the_front(indices: Tensor, n: Any) -> Tensor:
-    """Numbers of a dimension of size n, the negative ones counted from the front."""
-    p = indices.payload
-    if isinstance(p, np.ndarray) and not (p.size and p.min() < 0):
-        return indices
+def _from_the_front(indices: Tensor, arr: Tensor, axis: int) -> Tensor:
+    """The numbers along an axis of arr, negative ones counted from the front."""
+    p, n = indices.payload, arr.payload.shape[axis]
+    if isinstance(p, np.ndarray):
+        low = p.min(initial=0)
+        if low == 0:
+            return indices
+        if low < -n:
+            raise ValueError(f"take_along_axis: expected numbers in {-n} .. {n - 1}, along axis {axis} of "
+                             f"{describe(arr.payload)}, got {low}")
     wide = cast(indices, dtypes.int64)
     return wide + cast(wide < 0, dtypes.int64) * n
