@@ -42,7 +42,7 @@ class _Convolution:
     def kernel_out(xp, out, x, filter, *, strides, paddings, dilations, groups):
         _convolve(xp, out, x, filter, strides, paddings, dilations, groups)
 
-    def vjp_x(g, x: Meta, filter, strides, paddings, dilations, groups):
+    def vjp_x(g: Any, x: Meta, filter, strides, paddings, dilations, groups):
         return transposed(g, filter, rests(x, filter, strides, paddings, dilations), strides=strides,
                           paddings=paddings, dilations=dilations, groups=groups)
 
@@ -86,7 +86,7 @@ class _Transposed:
 class _FilterGrad:
     """x [N, C, *size], g [N, O, *windows] -> like [O, C / groups, *kernel], summed over images and windows"""
 
-    def infer_meta(x, g, like: Meta, *, strides, paddings, dilations, groups):
+    def infer_meta(x: Any, g, like: Meta, *, strides, paddings, dilations, groups):
         return Meta(like.shape, x.dtype)
 
     def kernel(xp, x, g, like, *, strides, paddings, dilations, groups):
@@ -97,7 +97,7 @@ class _FilterGrad:
     def kernel_out(xp, out, x, g, like, *, strides, paddings, dilations, groups):
         _correlate(xp, out, x, g, strides, paddings, dilations, groups)
 
-    def vjp_x(gg, x: Meta, g, strides, paddings, dilations, groups):
+    def vjp_x(gg: Any, x: Meta, g, strides, paddings, dilations, groups):
         return transposed(g, gg, rests(x, gg.payload, strides, paddings, dilations), strides=strides,
                           paddings=paddings, dilations=dilations, groups=groups)
 

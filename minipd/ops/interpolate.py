@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
 
 import numpy as np
 
@@ -33,7 +32,7 @@ class Interp:
         return Meta((*x.shape[:axis], size, *x.shape[axis + 1:]), x.dtype)
 
     def kernel(xp, x, *, axis, size, **how):
-        total: Any = None
+        total = None
         for places, weights in taps(x.shape[axis], size, **how):
             part = take(xp, x, axis, places)
             if how["mode"] != "nearest":
@@ -54,7 +53,7 @@ class InterpGrad:
         return Meta(like.shape, g.dtype)
 
     def kernel(xp, g, like, *, axis, **how):
-        total: Any = None
+        total = None
         for places, weights in taps(like.shape[axis], g.shape[axis], **how):
             share = g if how["mode"] == "nearest" else g * along(xp, weights, g.ndim, axis, g.dtype)
             part = sums(xp, share, axis, _runs(places, like.shape[axis]))
@@ -84,15 +83,15 @@ def taps(n: int, size: int, mode: str, align_corners: bool = False, align_mode: 
         ratio = 1 / scale if scale else n / size
     half = not align_corners and (align_mode == 0 or mode == "cubic" or antialias)
     last = n - 1
-    if mode == "nearest":                           # in float32, as Paddle: of two elements as near, it decides
-        at = [np.float32(ratio) * np.float32(i) + np.float32(0.5 * align_corners) for i in range(size)]
-        return ((tuple(min(math.floor(x), last) for x in at), (1.0,) * size),)
+    if mode == "nearest":                           # in float32, as Paddle: where two are as near, that decides
+        single = (np.float32(ratio) * np.float32(i) + np.float32(0.5 * align_corners) for i in range(size))
+        return ((tuple(min(math.floor(x), last) for x in single), (1.0,) * size),)
     at = [ratio * (i + 0.5) - 0.5 if half else ratio * i for i in range(size)]
     stretch = max(ratio, 1.0) if antialias else 1.0
-    weight, support = (_cubic, 2) if mode == "cubic" else (_triangle, 1)
-    if antialias:
-        weight = functools.partial(weight, a=-0.5) if mode == "cubic" else weight
-    elif mode == "linear":
+    weight, support = _triangle, 1
+    if mode == "cubic":
+        weight, support = functools.partial(_cubic, -0.5 if antialias else -0.75), 2
+    if mode == "linear" and not antialias:
         at = [min(max(x, 0.0), float(last)) for x in at]
     reach = math.ceil(support * stretch)
     places, weights = [], []
@@ -111,7 +110,7 @@ def _triangle(x: float) -> float:
     return max(0.0, 1.0 - abs(x))
 
 
-def _cubic(x: float, a: float = -0.75) -> float:
+def _cubic(a: float, x: float) -> float:
     """Cubic convolution.   (Keys 1981)"""
     x = abs(x)
     if x <= 1:

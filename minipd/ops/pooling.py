@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from minipd.framework.dim import is_symbolic, prod
-from minipd.framework.meta import Meta, describe
+from minipd.framework.meta import Meta
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops import bins as binning
 from minipd.ops.broadcast import as_operand
 from minipd.ops.cast import cast
-from minipd.ops.embedding import TakeAlongAxis, TakeAlongAxisGrad
+from minipd.ops.embedding import TakeAlongAxisGrad
 from minipd.ops.geometry import back, channels_last, count, first, per_axis, spatial
 from minipd.ops.shapes import require_floating
 
@@ -82,7 +82,7 @@ class _PoolGrad:
 
     traits = (Trait.ALLOCATES,)
 
-    def infer_meta(g, like: Meta, *, kernel_size, strides, paddings, ceil_mode=False, exclusive=True,
+    def infer_meta(g: Any, like: Meta, *, kernel_size, strides, paddings, ceil_mode=False, exclusive=True,
                    pooling_type="avg", adaptive=False):
         return Meta(like.shape, g.dtype)
 
@@ -168,7 +168,7 @@ class _MaxPool(_Maxima):
     def kernel(xp, x, **windows):
         return binning.maxima(xp, x, _bins(x.shape, *_windows(**windows)))
 
-    def vjp_x(gs, mask, x: Meta, kernel_size, strides, paddings, ceil_mode, adaptive):
+    def vjp_x(gs: Any, mask, x: Meta, kernel_size, strides, paddings, ceil_mode, adaptive):
         empty = not is_symbolic(x.shape) and not all(
             start < end for bins in _bins(x.shape, kernel_size, strides, paddings, ceil_mode, adaptive)
             for start, end in bins)
@@ -185,7 +185,7 @@ class _FractionalMaxPool(_Maxima):
         return binning.maxima(xp, x, tuple(binning.fractional(n, m, k, random_u) for n, m, k in zip(
             x.shape[2:], output_size, kernel_size, strict=True)))
 
-    def vjp_x(gs, mask, x: Meta):
+    def vjp_x(gs: Any, mask, x: Meta):
         return placed(gs[0], mask, x)
 
 
@@ -237,41 +237,6 @@ def flattened(x: Tensor) -> Tensor:
     """[N, C, *spatial] -> [N, C, all of them]"""
     s = x.payload.shape
     return x.reshape((*s[:2], prod(s[2:])))
-
-
-# ------------------------------------------------------------------------------------------------ unpooling
-@op("unpool", Trait.EXACT)
-class Unpool:
-    """x [N, C, *windows] at positions `indices`, row-major, of zeros [N, C, *output_size]; of equal positions the last
-    one counts."""
-
-    def infer_meta(x, indices, *, output_size):
-        if tuple(x.shape) != tuple(indices.shape):
-            raise ValueError(f"unpool: expected indices of x's shape, got {describe(indices)} for x {describe(x)}")
-        return Meta((*x.shape[:2], *output_size), x.dtype)
-
-    def kernel(xp, x, indices, *, output_size):
-        out = xp.empty((*x.shape[:2], *output_size), x.dtype)
-        _unpool(xp, out, x, indices)
-        return out
-
-    def kernel_out(xp, out, x, indices, *, output_size):
-        _unpool(xp, out, x, indices)
-
-    def vjp_x(g, indices):
-        s = indices.payload.shape
-        return TakeAlongAxis(flattened(g), flattened(indices), axis=2).reshape(s)
-
-
-def _unpool(xp: Any, out: Any, x: Any, indices: Any) -> None:
-    size = prod(out.shape[2:])
-    if indices.size and (indices.min() < 0 or indices.max() >= size):
-        raise ValueError(f"unpool: expected indices in 0 .. {size - 1}, the positions in a result of "
-                         f"{list(out.shape[2:])}, got {indices.min()} to {indices.max()}")
-    n, c = x.shape[:2]
-    flat = xp.zeros((n * c, size), out.dtype)
-    flat[xp.arange(n * c)[:, None], indices.reshape(n * c, prod(x.shape[2:]))] = x.reshape(n * c, prod(x.shape[2:]))
-    out[...] = flat.reshape(out.shape)
 
 
 # ------------------------------------------------------------------------------------------- public functions

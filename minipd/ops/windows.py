@@ -70,6 +70,6 @@ def add_columns(xp: Any, out: Any, columns: Any, paddings: tuple, strides: tuple
     out[...] = total[inside(out.shape[2:], paddings)].swapaxes(0, 1)
 
 
-def window_bytes(channels: int, kernel: tuple, sizes: tuple, itemsize: int) -> int:
+def window_bytes(channels: int, kernel: tuple, sizes: tuple, itemsize: int) -> Any:
     """What the matrix of windows takes for one image."""
     return channels * prod(kernel) * prod(sizes) * itemsize

@@ -9,8 +9,9 @@ from minipd.framework import dtype as dtypes
 from minipd.framework.tensor import Tensor
 from minipd.ops.geometry import back, channels_last, first, pairs, per_axis, spatial
 from minipd.ops.math import pow
-from minipd.ops.pooling import MAX_POOLS, POOLS, Unpool
+from minipd.ops.pooling import MAX_POOLS, POOLS
 from minipd.ops.shapes import require_floating
+from minipd.ops.unpooling import Unpool
 
 __all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "max_pool1d", "max_pool2d", "max_pool3d",
            "max_unpool1d", "max_unpool2d", "max_unpool3d"]
