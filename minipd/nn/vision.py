@@ -9,7 +9,7 @@ from minipd.nn import functional as F
 from minipd.nn.layer import Layer
 
 __all__ = ["ChannelShuffle", "Fold", "PixelShuffle", "PixelUnshuffle", "Unfold", "Upsample", "UpsamplingBilinear2D",
-           "UpsamplingNearest2D"]
+           "UpsamplingBilinear2d", "UpsamplingNearest2D", "UpsamplingNearest2d"]
 
 
 class Upsample(Layer):
@@ -61,6 +61,9 @@ class UpsamplingBilinear2D(UpsamplingNearest2D):
     def forward(self, x: Tensor) -> Tensor:
         return F.interpolate(x, self.size, self.scale_factor, "bilinear", align_corners=True,
                              data_format=self.data_format)
+
+
+UpsamplingNearest2d, UpsamplingBilinear2d = UpsamplingNearest2D, UpsamplingBilinear2D
 
 
 class PixelShuffle(Layer):
