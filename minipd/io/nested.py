@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from minipd.framework import dtype as dtypes
 from minipd.framework.errors import InputError
 from minipd.framework.tensor import Tensor
-from minipd.io.tensor_file import parse_tensors, write_tensors
+from minipd.io.tensor_file import STORED, parse_tensors, write_tensors
 
 __all__: list[str] = []
 
@@ -79,7 +78,9 @@ class _Writer:
         return k
 
     def add(self, array: np.ndarray, at: tuple[str, ...]) -> str:
-        dtypes.of(array.dtype)                          # a dtype that minipd has
+        if array.dtype not in STORED:
+            raise TypeError(f"save: expected a dtype that safetensors has, got {array.dtype} at "
+                            f"{'/'.join(at) or 'the top'}; Paddle's format, under another file name, has it")
         name = "/".join(at) or "value"
         while name in self.tensors:
             name += "_"

@@ -21,7 +21,10 @@ from minipd.framework.files import reason, replacing
 __all__: list[str] = []
 
 _NUMPY = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16, "I64": np.int64,
-          "I32": np.int32, "I16": np.int16, "I8": np.int8, "U8": np.uint8, "BOOL": np.bool_}
+          "I32": np.int32, "I16": np.int16, "I8": np.int8, "U8": np.uint8, "BOOL": np.bool_, "C64": np.complex64}
+
+#: what a file can hold
+STORED = frozenset(map(np.dtype, _NUMPY.values()))
 
 
 def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None) -> None:

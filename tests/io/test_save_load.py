@@ -13,7 +13,8 @@ from minipd import nn
 from minipd.framework.errors import InputError
 from minipd.io.tensor_file import write_tensors
 
-DTYPES = ["bool", "int8", "uint8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
+DTYPES = ["bool", "int8", "uint8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64",
+          "complex128"]
 
 
 either = pytest.mark.parametrize("name", ["x.pdparams", "x.safetensors"])
@@ -22,6 +23,10 @@ either = pytest.mark.parametrize("name", ["x.pdparams", "x.safetensors"])
 @either
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_dtype_and_shape_comes_back(dtype, name, tmp_path):
+    if (dtype, name) == ("complex128", "x.safetensors"):
+        with pytest.raises(TypeError, match="expected a dtype that safetensors has, got complex128 at w"):
+            paddle.save({"w": paddle.ones([1], dtype)}, tmp_path / name)
+        return
     rng = np.random.default_rng(0)
     arrays = {str(shape): (rng.normal(size=shape) * 3).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
               for shape in [(), (1,), (0, 3), (2, 3, 4)]}
