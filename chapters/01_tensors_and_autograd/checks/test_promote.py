@@ -38,6 +38,13 @@ def test_two_ints():
     check("int16", result("uint8", "int8"), "uint8 + int8, of which neither holds the other")
 
 
+def test_complex_numbers():
+    check("complex64", result("complex64", "float32"), "complex64 + float32")
+    check("complex128", result("float64", "complex64"), "float64 + complex64, whose two parts are float32")
+    check("complex64", result("int64", "complex64"), "int64 + complex64")
+    check("complex128", result("complex64", "complex128"), "complex64 + complex128")
+
+
 def test_everything_that_paddle_answers():
     for a, row in GOLDEN["pairs"]["add, vector and vector"].items():
         for b, want in zip(DTYPES, row, strict=True):

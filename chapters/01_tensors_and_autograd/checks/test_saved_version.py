@@ -3,6 +3,7 @@
 import pytest
 
 import minipd as paddle
+from minipd.autograd import saved_tensors_hooks
 from tools.course.checking import check
 
 
@@ -39,6 +40,15 @@ def test_a_list_of_operands_comes_back():
     x, y = leaf([1.0]), leaf([2.0])
     paddle.concat([x * x, y * y]).sum().backward()
     check(([2.0], [4.0]), (x.grad.tolist(), y.grad.tolist()), "the gradients of concat([x * x, y * y]), x = 1, y = 2")
+
+
+def test_what_a_hook_has_packed_comes_back():
+    x = leaf([3.0])
+    with saved_tensors_hooks(lambda t: t.numpy(), paddle.to_tensor):
+        y = x * x * x
+    (dx,) = paddle.grad(y, x, create_graph=True)
+    check([27.0], dx, "the gradient of x * x * x at 3, under saved_tensors_hooks: what was saved is Packed")
+    check([18.0], lambda: paddle.grad(dx, x)[0], "the second derivative of x * x * x at 3, under saved_tensors_hooks")
 
 
 def test_a_written_operand_is_refused():

@@ -43,6 +43,27 @@ def page(width: int, height: int, title: str, parts: list[str]) -> str:
         f'<rect width="{width}" height="{height}" fill="{PAPER}"/>', *parts, "</svg>", ""])
 
 
+# ------------------------------------------------------------------------------------------------------ strides
+def reading(x: float, title: str, rows: list[list[int]], strides: str, offset: int, fill: str) -> list[str]:
+    """A matrix, and how it reads the line of cells."""
+    h = 40 * len(rows)
+    return [text(x, 150, title, 14, style='font-weight="600"'),
+            cells(x - 20 * len(rows[0]), 162, [[str(n) for n in row] for row in rows], fill),
+            text(x, 182 + h, f"strides {strides}, offset {offset}", 12)]
+
+
+def strides() -> str:
+    """One line of six cells, and three tensors that read it."""
+    parts = [text(75, 62, "memory", 14, style='font-weight="600"'), cells(225, 37, [[str(n) for n in range(6)]], BLUE),
+             text(580, 62, "arrows: where each begins", 12)]
+    parts += reading(130, "x: [2, 3]", [[0, 1, 2], [3, 4, 5]], "[3, 1]", 0, GREEN)
+    parts += reading(345, "x.T: [3, 2]", [[0, 3], [1, 4], [2, 5]], "[1, 3]", 0, YELLOW)
+    parts += reading(560, "x[::-1, 1:]: [2, 2]", [[4, 5], [1, 2]], "[-3, 1]", 4, RED)
+    for x, cell in ((130, 0), (345, 0), (560, 4)):      # where each begins
+        parts.append(arrow(x, 134, 245 + 40 * cell, 80))
+    return page(690, 315, "One memory, three tensors", parts)
+
+
 # ------------------------------------------------------------------------------------------------- broadcasting
 def cells(x: float, y: float, rows: list[list[str]], fill: str, size: int = 40) -> str:
     """A little matrix; (x, y) is its upper left corner."""
@@ -102,6 +123,43 @@ def order() -> str:
     return page(920, 276, "Why backward needs an order", good + bad + notes)
 
 
+# ---------------------------------------------------------------------------------------------------- Jacobian
+def jacobian() -> str:
+    """The matrix of derivatives of (x0 x1, x0^2, x1) by (x0, x1) at (1, 2): a row, and a combination of columns."""
+    x, y, size = 290, 70, 46
+    parts = [text(x + size, 28, "J: dy by dx, at x = [1, 2]", 14, style='font-weight="600"'),
+             text(x + size / 2, 60, "x0", 12), text(x + size * 1.5, 60, "x1", 12)]
+    for i, (name, row) in enumerate((("y0 = x0 x1", "21"), ("y1 = x0 x0", "20"), ("y2 = x1", "01"))):
+        parts.append(text(x - 45, y + size * (i + 0.5) + 5, name, 12))
+        parts.append(cells(x, y + size * i, [list(row)], RED if i == 1 else BLUE, size))
+    middle = y + 1.5 * size
+    parts += [text(95, middle - 24, "backward, u = [0, 1, 0]", 12), arrow(195, middle, 150, middle),
+              cells(45, middle - 20, [["2", "0"]], RED), text(85, middle + 40, "u J: a row", 12),
+              text(540, y - 10, "forward, v = [1, 10]", 12), arrow(x + 2 * size + 25, middle, 500, middle),
+              cells(515, y + 9, [["12"], ["2"], ["10"]], GREEN), text(540, y + 152, "J v: 1 times column 0", 12),
+              text(540, y + 168, "plus 10 times column 1", 12)]
+    return page(660, 250, "A row by reverse mode, a column by forward mode", parts)
+
+
+# ------------------------------------------------------------------------------------------------------ columns
+def columns() -> str:
+    """Four cells as the columns of a matrix of windows, by strides; and back, where windows add up."""
+    bold = 'font-weight="600"'
+    parts = [
+        text(120, 28, "x: [4]", 14, style=bold), cells(40, 60, [["p", "q", "r", "s"]], BLUE),
+        arrow(215, 80, 275, 80), text(245, 70, "a view", 12),
+        text(350, 28, "windows: [2, 3], strides [1, 1]", 14, style=bold),
+        cells(290, 40, [["p", "q", "r"], ["q", "r", "s"]], BLUE),
+        text(545, 70, "filter [2] times windows [2, 3]", 12), text(545, 88, "= the convolution [3]", 12),
+        text(350, 163, "gradient of the windows", 14, style=bold),
+        cells(290, 175, [["1", "2", "3"], ["10", "20", "30"]], RED),
+        arrow(275, 215, 215, 215), text(245, 205, "added", 12),
+        text(120, 163, "gradient of x", 14, style=bold), cells(40, 195, [["1", "12", "23", "30"]], RED),
+        text(120, 254, "12 = 10 + 2,  23 = 20 + 3", 12),
+    ]
+    return page(690, 275, "Sliding windows are a view; their gradient is a sum", parts)
+
+
 # ------------------------------------------------------------------------------------------------------ windows
 def window() -> str:
     """A 4 x 4 array over a mesh of 2 x 2: the numbers of its elements, and who draws which."""
@@ -122,7 +180,8 @@ def window() -> str:
     return page(650, 235, "Element numbers of an array, whole and in windows", parts)
 
 
-PICTURES = {"broadcast.svg": broadcast, "order.svg": order, "window.svg": window}
+PICTURES = {"strides.svg": strides, "broadcast.svg": broadcast, "order.svg": order, "jacobian.svg": jacobian,
+            "window.svg": window, "columns.svg": columns}
 
 if __name__ == "__main__":
     for name, draw in PICTURES.items():
