@@ -107,7 +107,11 @@ PAIRS = [
     ((1,), ()),
 ]  # fmt: skip
 
+#: the fewest that differ in kind, for the many rows of one family
+FEW_PAIRS = [((), ()), ((3,), (3,)), ((2, 1, 4), (3, 1)), ((2, 3), ()), ((0,), (1,))]
+
 SHAPES = [(), (1,), (7,), (2, 3), (3, 1, 2), (0,), (2, 0, 3)]
+FEW_SHAPES = [(), (2, 3), (3, 1, 2), (0,)]
 
 
 def each(f: Callable[..., float]) -> Callable[..., np.ndarray]:
@@ -116,11 +120,11 @@ def each(f: Callable[..., float]) -> Callable[..., np.ndarray]:
 
 
 def binary(f: Callable[[float, float], float], draw: Callable[[Data], Callable], scalars: tuple = (0.7, 2),
-           smooth: bool = True) -> Callable[[Data], Iterator[Case]]:
+           smooth: bool = True, pairs: list = PAIRS) -> Callable[[Data], Iterator[Case]]:
     """Cases of a broadcasting operator of two operands: all pairs of shapes, and Python numbers on either side."""
     def drawn(d: Data) -> Iterator[Case]:
         make = draw(d)
-        for a, b in PAIRS:
+        for a, b in pairs:
             yield Case((make(*a), make(*b)), each(f), smooth=smooth)
         for number in scalars:
             yield Case((make(2, 3), number), each(f), smooth=smooth)
@@ -129,9 +133,9 @@ def binary(f: Callable[[float, float], float], draw: Callable[[Data], Callable],
     return drawn
 
 
-def unary(f: Callable[[float], float], draw: Callable[[Data], Callable], smooth: bool = True
+def unary(f: Callable[[float], float], draw: Callable[[Data], Callable], smooth: bool = True, shapes: list = SHAPES
           ) -> Callable[[Data], Iterator[Case]]:
     def drawn(d: Data) -> Iterator[Case]:
-        for shape in SHAPES:
+        for shape in shapes:
             yield Case((draw(d)(*shape),), each(f), smooth=smooth)
     return drawn

@@ -1,11 +1,15 @@
 """Cases of elementary and special functions, and of rounding."""
 
+import functools
 import math
 
 import numpy as np
 from scipy import integrate
 
-from tests.ops.case import CASES, Case, also, cases, each, unary
+from tests.ops import case
+from tests.ops.case import CASES, FEW_SHAPES, Case, also, cases, each
+
+unary = functools.partial(case.unary, shapes=FEW_SHAPES)
 
 
 def floats(d):
