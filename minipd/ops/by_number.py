@@ -17,6 +17,7 @@ from minipd.framework.dim import is_symbolic, prod
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
+from minipd.ops.accumulate import add_at
 from minipd.ops.broadcast import as_operand, reduce_to
 from minipd.ops.creation import Arange, Full, full_like
 from minipd.ops.logic import equal
@@ -51,21 +52,6 @@ def positions(xp: Any, what: str, index: Any, n: int) -> Any:
 def columns(xp: Any, what: str, index: Any, shape: tuple) -> tuple:
     """The numbers of each dimension: what an array is indexed with."""
     return tuple(positions(xp, what, index[..., i], shape[i]) for i in range(index.shape[-1]))
-
-
-def add_at(xp: Any, out: Any, places: tuple, values: Any) -> None:
-    """out[places] += values, places named several times adding up: sorted by place and summed run by run, which is as
-    exact as adding one by one, and many times faster than `add.at`.   places: int [n] each; values: [n, ...]"""
-    if not values.size:
-        return
-    order = xp.lexsort(xp.stack(places[::-1]))
-    places = tuple(p[order] for p in places)
-    new = xp.ones(len(order), bool)
-    new[1:] = False
-    for p in places:
-        new[1:] |= p[1:] != p[:-1]
-    first = xp.flatnonzero(new)
-    out[tuple(p[first] for p in places)] += xp.add.reduceat(values[order], first, axis=0, dtype=values.dtype)
 
 
 def gathered_shape(what: str, x: Any, index: Any) -> tuple:

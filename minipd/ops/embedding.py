@@ -16,6 +16,7 @@ from minipd.framework.dim import prod
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
+from minipd.ops.accumulate import add_at
 from minipd.ops.broadcast import as_operand
 from minipd.ops.cast import cast
 from minipd.ops.making import into
@@ -120,7 +121,6 @@ class EmbeddingGrad:
 
 
 def _add_rows(xp: Any, out: Any, x: Any, g: Any, window: Any) -> None:
-    """Sorted by row and summed run by run: as exact as adding one by one, and many times faster than `add.at`."""
     rows, owned = _rows_of(xp, x, out, window)
     if not x.size or not out.size:
         return
@@ -128,12 +128,7 @@ def _add_rows(xp: Any, out: Any, x: Any, g: Any, window: Any) -> None:
     if owned is not None:
         owned = owned.reshape(-1)
         rows, g = rows[owned], g[owned]
-    if not rows.size:
-        return
-    order = xp.argsort(rows, kind="stable")
-    rows, g = rows[order], g[order]
-    first = xp.flatnonzero(xp.concatenate(([True], rows[1:] != rows[:-1])))
-    out[rows[first]] = xp.add.reduceat(g, first, axis=0, dtype=g.dtype)
+    add_at(xp, out, (rows,), g)
 
 
 @op("take_along_axis", Trait.ALLOCATES)
