@@ -8,9 +8,11 @@ shape and dtype) and the user's line.
 
 from __future__ import annotations
 
+import enum
 import functools
 import inspect
 import re
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -29,10 +31,26 @@ NUMBER_LIKE = ("int", "float", "bool")
 
 
 def open_to_users(module: types.ModuleType) -> None:
-    """Let the public functions of a namespace be entrances.  Code inside the library goes on to call the functions."""
+    """Let the public functions of a namespace be entrances, and the methods of its classes.
+
+    Code inside the library goes on to call the functions.  `forward` is left alone: `Layer.__call__` tells of it; and
+    tensors, whose methods `ops.methods` makes entrances.
+    """
     for name in getattr(module, "__all__", ()):
-        if isinstance(value := getattr(module, name), types.FunctionType):
+        value = getattr(module, name)
+        if isinstance(value, types.FunctionType):
             setattr(module, name, entrance(value))
+        elif isinstance(value, type) and not issubclass(value, (Tensor, BaseException)):
+            for cls in value.__mro__:
+                if cls.__module__.startswith("minipd.") and not issubclass(cls, enum.Enum):
+                    _open_class(cls)
+
+
+def _open_class(cls: type) -> None:
+    for name, method in list(vars(cls).items()):
+        public = name == "__init__" or name != "forward" and not name.startswith("_")
+        if public and isinstance(method, types.FunctionType) and inspect.signature(method).parameters:
+            setattr(cls, name, entrance(method))
 
 
 def entrance(function: Callable) -> Callable:
@@ -58,11 +76,14 @@ def tell(function: Callable, args: tuple, kwargs: dict, error: Exception) -> Non
     """Say of an error which call it belongs to; or raise a better one in its place."""
     if getattr(error, "told", False) or _of_the_user(error):
         return                              # by a public function further inside
+    if "." in function.__qualname__ and function.__name__ != "forward" and _called_by_the_library():
+        return                              # a method that another one needs: the user has called that
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments
     except TypeError:
         return                              # Python has said already what is wrong with the arguments
-    name = function.__name__
+    name = _name(function, given)
+    given.pop("self", None)
     if not _speaks(error):
         wrong = _wrong_kind(function, given)
         if wrong is not None:
@@ -76,6 +97,21 @@ def tell(function: Callable, args: tuple, kwargs: dict, error: Exception) -> Non
     _note(error, name, given)
 
 
+def tell_user(function: Callable, args: tuple, error: Exception) -> None:
+    """`tell`, for an entrance that code inside the library calls too: then it is for the function that the user has
+    called to tell."""
+    if not sys._getframe(2).f_code.co_filename.startswith(PACKAGE):
+        tell(function, args, {}, error)
+
+
+def _name(function: Callable, given: dict) -> str:
+    """`flatten`, and of methods `Linear` (for its constructor and for a call) or `Adam.step`."""
+    if "self" not in given:
+        return function.__name__
+    owner = type(given["self"]).__name__
+    return owner if function.__name__ in ("__init__", "forward") else f"{owner}.{function.__name__}"
+
+
 def _of_the_user(error: Exception) -> bool:
     """Whether an error comes out of the user's own code, which the library was given to call."""
     trace = error.__traceback__
@@ -85,6 +121,11 @@ def _of_the_user(error: Exception) -> bool:
         files.append(trace.tb_frame.f_code.co_filename)
         trace = trace.tb_next
     return any(not file.startswith(PACKAGE) for file in files if not _library(file))
+
+
+def _called_by_the_library() -> bool:
+    """Whether the function that has called `tell` was itself called from inside the library."""
+    return sys._getframe(3).f_code.co_filename.startswith(PACKAGE)
 
 
 def _library(file: str) -> bool:
@@ -109,14 +150,20 @@ INSIDE = re.compile(
     r"array is too big|zero step|arg 3 must not be zero|Python int too large|too large to convert")
 
 
+#: Errors of a broken inside, unless the library raises them with words of its own.
+NEVER_SPEAK = (AttributeError, KeyError, AssertionError, StopIteration, UnboundLocalError, ArithmeticError)
+
+
 def _speaks(error: Exception) -> bool:
     """Whether an error's message is one for users: not Python's or numpy's about the inside."""
     if type(error).__module__.startswith("minipd."):        # of a class of the library's own
         return True
-    if isinstance(error, (AttributeError, KeyError, AssertionError, StopIteration, UnboundLocalError)):
+    text = str(error.args[0]) if error.args else ""
+    if re.match(r"[\w.]+: expected ", text):
+        return True
+    if isinstance(error, NEVER_SPEAK) and not isinstance(error, FloatingPointError):
         return False
-    text = str(error)
-    return bool(re.match(r"[\w.]+: expected ", text)) or bool(text) and not INSIDE.search(text)
+    return bool(text) and not INSIDE.search(text)
 
 
 def _wrong_kind(function: Callable, given: dict) -> str | None:

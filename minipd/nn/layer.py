@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from minipd.framework import dtype as dtypes
+from minipd.framework.boundary import tell
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.nn.conversion import Converted, check_device
@@ -68,6 +69,9 @@ class Layer(Converted, Stateful, Tree):
             if self._pre_hooks or self._post_hooks:
                 return self._run_with_hooks(inputs, kwargs)
             return self.forward(*inputs, **kwargs)
+        except Exception as error:
+            tell(type(self).forward, (self, *inputs), kwargs, error)
+            raise
         finally:
             if scope:
                 rng.pop()
