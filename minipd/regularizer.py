@@ -7,7 +7,8 @@ from typing import Any
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
 from minipd.ops.logic import greater_than, less_than
-from minipd.ops.math import add_n, scale
+from minipd.ops.math import add_n
+from minipd.ops.scaling import scale
 
 __all__ = ["L1Decay", "L2Decay"]
 

@@ -11,8 +11,9 @@ from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import reduce_to
 from minipd.ops.cast import cast
 from minipd.ops.families import FloatingBinary, Predicate
-from minipd.ops.math import neg, where
+from minipd.ops.math import where
 from minipd.ops.promotion import as_floating, as_tensor, binary, promoted
+from minipd.ops.scaling import neg
 from minipd.ops.shapes import a_number, require_floating
 
 __all__ = ["copysign", "frexp", "ldexp", "nan_to_num", "nextafter", "signbit"]

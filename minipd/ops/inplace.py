@@ -26,6 +26,7 @@ from minipd.ops import (
     pointwise,
     reshape,
     rounding,
+    scaling,
     scan,
     scatter,
     special,
@@ -34,7 +35,8 @@ from minipd.ops import (
 )
 
 INPLACE = {
-    math: "abs add maximum minimum mul multiply neg negative pow scale square sub subtract",
+    math: "abs add maximum minimum mul multiply pow square sub subtract",
+    scaling: "neg negative scale",
     elementary: """acos acosh asin asinh atan atanh cos cosh deg2rad exp expm1 log log10 log1p log2 rad2deg reciprocal
                    rsqrt sin sinh sqrt stanh tan tanh""",
     bitwise: """bitwise_and bitwise_invert bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift

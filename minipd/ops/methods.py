@@ -12,7 +12,7 @@ from minipd.framework.meta import Unfilled, describe
 from minipd.framework.row import ROWS
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import check_writable, rebind
-from minipd.ops import FAMILIES, bitwise, creation, division, indexing, linalg, logic, math, pointwise
+from minipd.ops import FAMILIES, bitwise, creation, division, indexing, linalg, logic, math, pointwise, scaling
 from minipd.ops.cast import cast
 
 __all__: list[str] = []
@@ -52,7 +52,7 @@ def _is_not(self: Tensor, other: Any) -> Any:
 
 for _operator, _function in (("eq", _is), ("ne", _is_not), ("lt", logic.less_than),
                              ("le", logic.less_equal), ("gt", logic.greater_than), ("ge", logic.greater_equal),
-                             ("invert", bitwise.bitwise_not), ("neg", math.neg), ("pos", pointwise.positive),
+                             ("invert", bitwise.bitwise_not), ("neg", scaling.neg), ("pos", pointwise.positive),
                              ("abs", math.abs), ("getitem", indexing.getitem), ("setitem", indexing.setitem)):
     setattr(Tensor, f"__{_operator}__", _function)
 

@@ -17,7 +17,7 @@ from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
 from minipd.ops.creation import zeros_like
 from minipd.ops.logic import logical_not, logical_or
-from minipd.ops.math import scale
+from minipd.ops.scaling import scale
 from minipd.optimizer import state as saved
 from minipd.optimizer.groups import Group
 from minipd.regularizer import regularizer_of

@@ -10,7 +10,7 @@ from minipd.framework.tensor import Tensor
 from minipd.ops import update
 from minipd.ops.creation import full_like
 from minipd.ops.joining import stack
-from minipd.ops.math import scale
+from minipd.ops.scaling import scale
 from minipd.optimizer.groups import Group
 from minipd.optimizer.optimizer import Optimizer
 from minipd.optimizer.state import Power
