@@ -34,6 +34,24 @@ def order_of(xp: Any, x: Any, axis: int, descending: bool = False) -> Any:
     return x.shape[axis] - 1 - xp.argsort(x[reverse], axis=axis, kind="stable")[reverse]
 
 
+def first_of(xp: Any, x: Any, k: int, axis: int, descending: bool = False) -> Any:
+    """The first k numbers of `order_of`, without ordering the rest: those before the k-th value, and as many of its
+    equals as there is room for."""
+    n, along = x.shape[axis], (slice(None),) * axis
+    if n < 64 or 4 * k > n or (x != x).any():           # noqa: PLR0124  (NaN, which differs from itself, has no place)
+        return order_of(xp, x, axis, descending)[(*along, slice(k))]
+    if x.dtype == dtypes.bfloat16.np:
+        x = x.astype(xp.float32)
+    at = n - k if descending else k - 1
+    bound = xp.partition(x, at, axis)[(*along, slice(at, at + 1))]
+    before, equal = (x > bound if descending else x < bound), x == bound
+    room = k - before.sum(axis=axis, keepdims=True)
+    kept = xp.moveaxis(before | equal & (xp.cumsum(equal, axis=axis) <= room), axis, -1)
+    numbers = xp.moveaxis(xp.nonzero(kept)[-1].reshape(*kept.shape[:-1], k), -1, axis)
+    order = order_of(xp, xp.take_along_axis(x, numbers, axis), axis, descending)
+    return xp.take_along_axis(numbers, order, axis)
+
+
 class Chosen:
     """Elements along an axis, and their numbers there: out = x[..., indices, ...]."""
 
@@ -74,7 +92,7 @@ class TopK(Chosen):
         return _metas("topk", x, axis, k)
 
     def kernel(xp, x, *, k, axis, largest=True):
-        return _chosen(xp, x, order_of(xp, x, axis, largest)[(slice(None),) * axis + (slice(k),)], axis)
+        return _chosen(xp, x, first_of(xp, x, k, axis, largest), axis)
 
 
 @op("kthvalue")
@@ -86,7 +104,7 @@ class KthValue(Chosen):
         return _metas("kthvalue", x, axis, 1)
 
     def kernel(xp, x, *, k, axis):
-        return _chosen(xp, x, order_of(xp, x, axis)[(slice(None),) * axis + (slice(k - 1, k),)], axis)
+        return _chosen(xp, x, first_of(xp, x, k, axis)[(slice(None),) * axis + (slice(k - 1, k),)], axis)
 
 
 @op("mode")

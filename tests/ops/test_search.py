@@ -60,6 +60,24 @@ def test_topk_kthvalue_mode():
         paddle.sort(paddle.to_tensor([1j]))
 
 
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "int64", "uint8", "bfloat16", "bool"])
+def test_choosing_from_many_is_what_ordering_them_all_gives(dtype, largest):
+    """Many are equal, and some infinite or NaN, where the dtype has that."""
+    x = RNG.integers(0, 9, (3, 200, 2)).astype(float)
+    if dtype in ("float32", "bfloat16"):
+        x[0, ::7], x[1, ::50, 0] = np.inf, -np.inf
+    for values in (x, np.where(x == 3, np.nan, x) if dtype == "float32" else x):
+        t = tensor(values, dtype)
+        order = paddle.argsort(t, 1, descending=largest)
+        for k in (1, 5, 40, 120):
+            found = paddle.topk(t, k, 1, largest)
+            assert found.indices.tolist() == order[:, :k].tolist()
+            np.testing.assert_array_equal(found.values.numpy(), np.take_along_axis(t.numpy(), order[:, :k].numpy(), 1))
+            if not largest:
+                assert paddle.kthvalue(t, k, 1)[1].tolist() == order[:, k - 1].tolist()
+
+
 def test_searchsorted_and_bucketize():
     x = tensor([[0, 8, 4, 16], [-1, 2, 8, 4]])
     bounds = tensor([2, 4, 8, 16])
