@@ -16,6 +16,8 @@ from minipd.ops.reshape import transpose
 
 __all__: list[str] = []
 
+#: no size, stride or padding is larger: tables of windows are lists, which must end
+LARGEST = 1 << 24
 FORMATS = {1: ("NCL", "NLC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
 
@@ -60,16 +62,22 @@ def per_axis(what: str, name: str, value: Any, n: int, least: int = 1) -> tuple[
 
 
 def ints(what: str, name: str, value: Any) -> tuple[int, ...]:
-    """An int, a list of ints (0-D tensors among them), or a 1-D tensor, as a tuple.  TypeError for something else."""
+    """An int, a list of ints (0-D tensors among them), or a 1-D tensor, as a tuple.
+
+    Raises: TypeError for something else, ValueError for an int beyond any image (LARGEST).
+    """
     listed = value.tolist() if isinstance(value, Tensor) else value
     if not isinstance(listed, (list, tuple)):
         listed = [listed]
     try:
-        if not any(isinstance(v, bool) for v in listed):
-            return tuple(v.__index__() for v in listed)
+        found = () if any(isinstance(v, bool) for v in listed) else tuple(v.__index__() for v in listed)
     except (AttributeError, TypeError):
-        pass
-    raise TypeError(f"{what}: expected {name} to be an int or a list of ints, got {value!r}")
+        found = ()
+    if len(found) != len(listed):
+        raise TypeError(f"{what}: expected {name} to be an int or a list of ints, got {value!r}")
+    if any(abs(v) > LARGEST for v in found):
+        raise ValueError(f"{what}: expected {name} of at most {LARGEST}, got {value!r}")
+    return found
 
 
 def pairs(what: str, padding: Any, sizes: tuple, reach: tuple, strides: tuple, last: bool = False) -> tuple[int, ...]:

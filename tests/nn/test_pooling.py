@@ -184,6 +184,7 @@ def test_empty_batches():
     (lambda x: F.max_pool2d(x, 2, data_format="NCL"), "'NCHW' or 'NHWC'"),
     (lambda x: F.avg_pool2d(x, 2, divisor_override=0), "divisor_override other than 0"),
     (lambda x: F.adaptive_avg_pool2d(x, 0), "output_size to be an int of at least 1"),
+    (lambda x: F.adaptive_avg_pool2d(x, 10**12), "output_size of at most 16777216"),
     (lambda x: F.adaptive_avg_pool2d(x, [1, 2, 3]), "output_size of one int, or 2 of them"),
     (lambda x: F.adaptive_avg_pool2d(x[:, :, :0], 1), "at least one element"),
     (lambda x: F.lp_pool2d(x, 0, 2), "norm_type other than 0"),

@@ -8,7 +8,7 @@ from minipd.framework.dim import is_symbolic, same
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.ops.creation import assign
-from minipd.ops.geometry import back, first, ints
+from minipd.ops.geometry import LARGEST, back, first, ints
 from minipd.ops.interpolate import Interp
 from minipd.ops.pooling import average_to
 
@@ -87,9 +87,9 @@ def _target(x: Tensor, n: int, size: Any, scale_factor: Any, recompute: bool) ->
             raise ValueError(f"interpolate: expected a scale_factor above 0, or {n} of them, got {scale_factor!r}")
         sizes = tuple(_scaled(d, s) for d, s in zip(own, factors, strict=True))
         scales = (0.0,) * n if recompute else tuple(map(float, factors))
-    if len(sizes) != n or any(not is_symbolic(s) and s < 1 for s in sizes):
-        raise ValueError(f"interpolate: expected {n} spatial sizes of at least 1 for x {describe(x.payload)}, got "
-                         f"{list(sizes)}")
+    if len(sizes) != n or any(not is_symbolic(s) and not 1 <= s <= LARGEST for s in sizes):
+        raise ValueError(f"interpolate: expected {n} spatial sizes from 1 to {LARGEST} for x {describe(x.payload)}, "
+                         f"got {list(sizes)}")
     return sizes, scales
 
 
