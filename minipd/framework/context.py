@@ -86,6 +86,8 @@ class RankContext:
         if self.middle is not None:
             run = self.middle.over(run)
         self.run: Callable = run
+        #: nothing but kernels: no layer wants to see an operator's call
+        self.is_plain = run == self.ground.run and isinstance(self.ground, Kernels) and self.amp is None
         handlers = [without_tape(run), without_tape(run) if _tape is None else _tape(run, self.saved_hooks)]
         around = getattr(self.ground, "around", None)
         if around is not None:              # a trace notes in its program which handles want a gradient
@@ -111,9 +113,9 @@ class Kernels:
     """The ground floor of eager mode: compute now, on arrays."""
 
     def run(self, row: Any, payloads: Any, attrs: dict) -> Any:
-        try:
-            kernel = row.kernels[_CODE_OF_NUM[payloads[row.key].dtype.num]]
-        except (AttributeError, IndexError):    # a Python number, or no operand at all
+        if payloads and type(key := payloads[row.key]) is ndarray:
+            kernel = row.kernels[_CODE_OF_NUM[key.dtype.num]]
+        else:                               # a Python number, or no operand at all
             kernel = kernel_of(row, payloads)
         try:
             out = kernel(*payloads, **attrs) if attrs else kernel(*payloads)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from minipd.framework import dtype as dtypes
-from minipd.framework.rank import current, dispatch
+from minipd.framework.boundary import tell_user
+from minipd.framework.rank import current
 from minipd.framework.row import Row
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
@@ -16,6 +17,7 @@ from minipd.ops.creation import into
 __all__: list[str] = []
 
 NO_ATTRS: dict = {}
+FLOATS, INEXACT = dtypes.FLOATS, dtypes.INEXACT
 
 
 def promoted(what: str, x: Any, y: Any, division: bool = False, arithmetic: bool = False) -> tuple[Any, Any]:
@@ -70,16 +72,21 @@ def binary(row: Row, floating: bool = False) -> Any:
     what, arithmetic = row.name, row.name not in ("maximum", "minimum")
 
     def call(x: Tensor, y: Any, name: str | None = None, *, out: Tensor | None = None) -> Tensor:
-        if out is not None:
-            return into(out, call(x, y))
-        if isinstance(x, Tensor):
-            d = x.payload.dtype
-            if isinstance(y, Tensor):
-                if d is y.payload.dtype and not (floating and d not in dtypes.INEXACT):
-                    return current().handler(row, (x, y), NO_ATTRS)
-            elif type(y) is float and d in dtypes.FLOATS:
-                return current().handler(row, (x, y), NO_ATTRS)
-        return dispatch(row, promoted(what, x, y, floating, arithmetic), NO_ATTRS)
+        try:
+            if out is not None:
+                return into(out, call(x, y))
+            if isinstance(x, Tensor):
+                d = x.payload.dtype
+                fit = d is y.payload.dtype if isinstance(y, Tensor) else type(y) is float and d in FLOATS
+            else:
+                fit = type(x) is float and isinstance(y, Tensor) and (d := y.payload.dtype) in FLOATS
+            if not fit or floating and d not in INEXACT:
+                x, y = promoted(what, x, y, floating, arithmetic)
+            return current().handler(row, (x, y), NO_ATTRS)
+        except Exception as error:
+            tell_user(call, (x, y), error)
+            raise
+    call.is_entrance = True  # type: ignore[attr-defined]
     call.row = row  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = what
     call.__doc__ = f"{row.doc}\n\nOperands of different dtypes are promoted by Paddle's table; numbers are weak."
@@ -89,10 +96,16 @@ def binary(row: Row, floating: bool = False) -> Any:
 def unary(row: Row, floating: bool = False) -> Any:
     """The public function of a one-operand row.  `floating`: ints become the default float dtype, as in Paddle."""
     def call(x: Tensor, name: str | None = None, *, out: Tensor | None = None) -> Tensor:
-        if out is not None:
-            return into(out, call(x))
-        x = as_floating(row.name, x) if floating else as_tensor(row.name, x)
-        return dispatch(row, (x,), NO_ATTRS)
+        try:
+            if out is not None:
+                return into(out, call(x))
+            if not isinstance(x, Tensor) or floating and x.payload.dtype not in INEXACT:
+                x = as_floating(row.name, x) if floating else as_tensor(row.name, x)
+            return current().handler(row, (x,), NO_ATTRS)
+        except Exception as error:
+            tell_user(call, (x,), error)
+            raise
+    call.is_entrance = True  # type: ignore[attr-defined]
     call.row = row  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = row.name
     call.__doc__ = row.doc
