@@ -42,8 +42,10 @@ def cast(x: Tensor, dtype: Any) -> Tensor:
     >>> cast(to_tensor([1.7, -1.7]), "int32").tolist()
     [1, -1]
     """
-    d = dtypes.to_np(dtype)
-    return x if x.payload.dtype == d else Cast(x, dtype=d)
+    own = x.payload.dtype
+    if own is dtype or own == (d := dtypes.to_np(dtype)):
+        return x
+    return Cast(x, dtype=d)
 
 
 def cast_(x: Tensor, dtype: Any) -> Tensor:

@@ -189,7 +189,7 @@ def conj(x: Tensor, name: str | None = None) -> Tensor:
     >>> conj(to_tensor([1 + 2j])).tolist()
     [(1-2j)]
     """
-    return Conj(x) if is_complex(x) else x
+    return Conj(x) if x.payload.dtype in dtypes.COMPLEX else x
 
 
 def as_complex(x: Tensor, name: str | None = None) -> Tensor:

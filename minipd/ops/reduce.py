@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from minipd.framework import dtype as dtypes
-from minipd.framework.dim import is_symbolic, prod
+from minipd.framework.dim import is_symbolic
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
@@ -13,6 +14,7 @@ from minipd.ops.broadcast import expand_as
 from minipd.ops.cast import cast
 from minipd.ops.creation import Full, into
 from minipd.ops.promotion import as_tensor
+from minipd.ops.reshape import Reshape
 from minipd.ops.shapes import normalize_axes, normalize_axis, reduced_shape, require_inexact
 
 __all__ = ["amax", "amin", "argmax", "argmin", "max", "mean", "min", "sum"]
@@ -30,8 +32,11 @@ class Reduction:
 
 
 def unreduced(g: Tensor, x: Any, axis: tuple, keepdim: bool) -> Tensor:
-    """A reduction's result (or its gradient), back at the rank of x: size 1 where it was reduced."""
-    return g if keepdim else g.reshape(reduced_shape(x.shape, axis, True))
+    """A reduction's result (or its gradient) as it broadcasts to x: size 1 where it was reduced.  For leading axes (and
+    for all) that is so already."""
+    if keepdim or not axis or axis[-1] == len(axis) - 1:
+        return g
+    return Reshape(g, shape=reduced_shape(x.shape, axis, True))
 
 
 @op("sum")
@@ -39,10 +44,10 @@ class Sum(Reduction):
     """The sum over `axis`; 0 over nothing."""
 
     def kernel(xp, x, *, axis, keepdim=False):
-        return xp.sum(x, axis=axis, keepdims=keepdim, dtype=x.dtype)
+        return xp.add.reduce(x, axis=axis, dtype=x.dtype, keepdims=keepdim)
 
     def kernel_out(xp, out, x, *, axis, keepdim=False):
-        xp.sum(x, axis=axis, keepdims=keepdim, dtype=x.dtype, out=out)
+        xp.add.reduce(x, axis=axis, dtype=x.dtype, keepdims=keepdim, out=out)
 
     def vjp_x(g, x: Meta, axis, keepdim):
         return expand_as(unreduced(g, x, axis, keepdim), x)
@@ -57,17 +62,22 @@ class Mean(Reduction):
         return Meta(reduced_shape(x.shape, axis, keepdim), x.dtype)
 
     def kernel(xp, x, *, axis, keepdim=False):
-        with xp.errstate(invalid="ignore"):
-            n = x.dtype.type(prod(x.shape[a] for a in axis))
-            return xp.sum(x, axis=axis, keepdims=keepdim, dtype=x.dtype) / n
+        return xp.add.reduce(x, axis=axis, dtype=x.dtype, keepdims=keepdim) / (_size(x, axis) or math.nan)
 
     def kernel_out(xp, out, x, *, axis, keepdim=False):
-        xp.sum(x, axis=axis, keepdims=keepdim, dtype=x.dtype, out=out)
-        with xp.errstate(invalid="ignore"):
-            xp.true_divide(out, x.dtype.type(prod(x.shape[a] for a in axis)), out=out)
+        xp.add.reduce(x, axis=axis, dtype=x.dtype, keepdims=keepdim, out=out)
+        xp.true_divide(out, _size(x, axis) or math.nan, out=out)
 
     def vjp_x(g, x: Meta, axis, keepdim):
         return expand_as(unreduced(g, x, axis, keepdim) / count(x, axis), x)
+
+
+def _size(x: Any, axis: tuple) -> Any:
+    """How many elements a reduction folds into one."""
+    n = 1
+    for a in axis:
+        n = n * x.shape[a]
+    return n
 
 
 def count(x: Any, axis: tuple) -> Any:
@@ -75,7 +85,7 @@ def count(x: Any, axis: tuple) -> Any:
 
     Of none there is nothing to divide the gradient among, and 1 serves as well as 0, without 0 / 0.
     """
-    n = prod(x.shape[a] for a in axis)
+    n = _size(x, axis)
     if not is_symbolic(n):
         return float(n) or 1.0
     return Full(shape=(), value=n, dtype=x.dtype)

@@ -145,6 +145,8 @@ def normalize_axis(what: str, axis: Any, ndim: int) -> int:
     >>> normalize_axis("softmax", -1, 3)
     2
     """
+    if type(axis) is int and 0 <= axis < ndim:
+        return axis
     try:
         a = axis.__index__()
     except (AttributeError, TypeError):                 # numpy's arrays have one that refuses
@@ -165,6 +167,8 @@ def normalize_axes(what: str, axis: Any, ndim: int) -> tuple[int, ...]:
     """
     if axis is None:
         return tuple(range(ndim))
+    if type(axis) is int and ndim:
+        return (normalize_axis(what, axis, ndim),)
     listed = [axis] if not isinstance(axis, (list, tuple)) and getattr(axis, "ndim", 0) == 0 else list(axis)
     out = [normalize_axis(what, a, ndim) for a in listed]
     if ndim == 0:
