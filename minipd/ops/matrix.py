@@ -44,7 +44,10 @@ def schema(row: Row) -> str:
 
 
 def saved(row: Row) -> str:
-    """What the gradient rules keep of the forward call; in brackets what they keep only shape and dtype of."""
+    """What the gradient rules keep of the forward call; in brackets what they keep only shape and dtype of.
+
+    `all` stands for the operands where every one of more than three is kept.
+    """
     whole: dict[str, None] = {}
     only_meta: dict[str, None] = {}
     for rule in row.vjp_rules:
@@ -54,6 +57,8 @@ def saved(row: Row) -> str:
             name = row.outputs[key] if kind == "out" else row.inputs[key] if kind == "in" else f"*{row.inputs[-1]}"
             (only_meta if meta else whole)[name] = None
     shapes = [name for name in only_meta if name not in whole]
+    if len(row.inputs) > 3 and whole.keys() >= set(row.inputs):
+        whole = {"all": None, **{name: None for name in whole if name not in row.inputs}}
     return " ".join([*whole, *([f"[{' '.join(shapes)}]"] if shapes else [])])
 
 
@@ -190,7 +195,7 @@ def main(argv: list[str] | None = None) -> int:
     if left_out:
         print(f"Left out, for want of width: {', '.join(left_out)}.\n"
               "`minipd ops softmax` tells all about one operator; `minipd ops | less -S` scrolls.")
-    print("saves: what the gradient keeps, in brackets what it keeps only the shape of.\n"
+    print("saves: what the gradient keeps (all: every operand), in brackets what it keeps only the shape of.\n"
           "kernel_out: writes into a given buffer; a row without it allocates.\n"
           "spmd and decompose are brought by later chapters.")
     for number, note in enumerate(notes, 1):

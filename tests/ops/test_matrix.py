@@ -39,6 +39,7 @@ def test_a_trait_explains_only_rows_without_the_column():
     ("rsqrt", {"schema": "x", "vjp": "x", "saves": "out"}),
     ("sum", {"schema": "x; axis, keepdim", "vjp": "x", "saves": "[x]"}),
     ("concat", {"schema": "*xs; axis", "vjp": "joint", "saves": "[*xs]"}),
+    ("warpctc_grad", {"vjp": "logits loss_grad", "saves": "all"}),
     ("equal", {"vjp": "", "saves": "", "kernel": matrix.HERE}),
     ("reshape", {"kernel_out": "", "traits": "Exact View"}),
 ])
