@@ -227,8 +227,8 @@ print(x.grad.item(), "(gradients of several passes add up)")
 # %% [markdown]
 # ## Derivatives of derivatives
 #
-# With `create_graph=True` the backward pass is recorded. Here is the tape of the first derivative of x * x * x: the
-# computation, and above it what its gradient rules have done.
+# With `create_graph=True` the backward pass is recorded. Here is the tape of the first derivative of x * x * x: two
+# products of the function itself (1 and 3), and below them what the gradient rules made of their values.
 
 # %%
 x = paddle.to_tensor(3.0, stop_gradient=False)

@@ -180,9 +180,11 @@ def vjp(func: Callable, xs: Any, v: Any = None) -> tuple[Any, Any]:
 
 
 def jvp(func: Callable, xs: Any, v: Any = None) -> tuple[Any, Any]:
-    """(func(*xs), J v): results, and their derivatives along the direction v (None: ones).
+    """(func(*xs), J v): results, and their derivatives along the direction v (None: ones), 0 for constants.
 
+    xs, v: a tensor, or a sequence of them.  The function is called on leaves of its own, and recorded in any mode.
     u^T J is linear in u, so its gradient by u, weighted with v, is J v: reverse mode twice.
+    Raises: ValueError if v does not have the shapes of xs.
 
     >>> from minipd.ops.creation import to_tensor
     >>> jvp(lambda x: x * x, to_tensor([1.0, 3.0]), to_tensor([1.0, 0.5]))[1].tolist()

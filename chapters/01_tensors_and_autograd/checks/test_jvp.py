@@ -1,7 +1,6 @@
 """Oracles: derivatives worked by hand, and central differences of the same function in plain numpy."""
 
 import numpy as np
-import pytest
 
 import minipd as paddle
 from minipd.incubate.autograd import jvp
@@ -70,8 +69,11 @@ def test_where_nothing_is_recorded():
 
 
 def test_a_direction_of_another_shape():
-    with pytest.raises(ValueError, match=r"\[2\]"):
-        jvp(lambda x: x * x, tensor([1, 3]), tensor([1, 1, 1]))
+    try:
+        got = jvp(lambda x: x * x, tensor([1, 3]), tensor([1, 1, 1]))
+    except ValueError:
+        got = "a ValueError"
+    check("a ValueError", got, "jvp of x * x at x = [1, 3] along v = [1, 1, 1]")
 
 
 def test_against_differences():
