@@ -39,7 +39,8 @@ def stepping(formula: Callable) -> tuple[Callable, Callable]:
         if skip:
             return tuple(xp.array(x) for x in old)
         new = formula(xp, *tensors[:n], *(float(x) for x in tensors[n:]), **attrs)
-        return tuple(xp.asarray(x, y.dtype) for x, y in zip(new, old, strict=True))
+        # what a formula leaves as it is would be its operand's own memory
+        return tuple(xp.array(x) if x is y else xp.asarray(x, y.dtype) for x, y in zip(new, old, strict=True))
 
     def kernel_out(xp: Any, out: Any, *operands: Any, **attrs: Any) -> None:
         for buffer, new in zip(out, kernel(xp, *operands, **attrs), strict=True):
