@@ -57,7 +57,7 @@ def _check_weights(xp: Any, x: Any, num_samples: int, replacement: bool) -> None
                          f"above 0, got {num_samples}; with replacement=True a category may be drawn again")
 
 
-@op("poisson", Trait.RANDOM, Trait.DISCRETE, Trait.ALLOCATES)
+@op("poisson", Trait.RANDOM, Trait.ALLOCATES)
 class Poisson:
     """Numbers of events where x are expected, in x's dtype.   x >= 0; key: int64[2]"""
 

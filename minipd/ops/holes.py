@@ -24,7 +24,7 @@ HOLES: list[Hole] = [
     Hole("vjp", "no tensor operand that a gradient could belong to", (
         "arange", "eye", "linspace", "full", "full_int_array", "full_like", "gaussian", "shape_only", "uniform")),
     Hole("vjp", "drawn by accepting and refusing: no formula leads from the parameter to the draw", (
-        "standard_gamma",)),
+        "poisson", "standard_gamma")),
     Hole("vjp", "the result is a truth value, an index or a count: the gradient is zero wherever it exists", (
         Trait.DISCRETE,)),
     Hole("vjp", "constant between jumps, and in Paddle without a gradient", ("floor_divide", "nextafter")),
