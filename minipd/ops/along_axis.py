@@ -56,12 +56,23 @@ class ScatterNdReduce:
             out[...] = x
         getattr(xp, UFUNCS[reduce][0]).at(out, columns(xp, "scatter_nd_reduce", index, x.shape), updates)
 
-    def vjp(g, x, index, updates, out, reduce):
+    def vjp_x(g, x, index, updates, out, reduce):
         if reduce == "mul":
-            return [g * out / x, None, GatherNd(g * out, index) / updates]
-        kept, hits = cast(equal(x, out), g.dtype), cast(equal(updates, GatherNd(out, index)), g.dtype)
-        share = g / ScatterNdAdd(kept, index, hits)
-        return [share * kept, None, GatherNd(share, index) * hits]
+            return g * out / x
+        kept, _, share = _shares(g, x, index, updates, out)
+        return share * kept
+
+    def vjp_updates(g, x, index, updates, out, reduce):
+        if reduce == "mul":
+            return GatherNd(g * out, index) / updates
+        _, hits, share = _shares(g, x, index, updates, out)
+        return GatherNd(share, index) * hits
+
+
+def _shares(g: Tensor, x: Tensor, index: Tensor, updates: Tensor, out: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(1 where an element of x is the extreme, 1 where one of updates is, the gradient that each of them gets)."""
+    kept, hits = cast(equal(x, out), g.dtype), cast(equal(updates, GatherNd(out, index)), g.dtype)
+    return kept, hits, g / ScatterNdAdd(kept, index, hits)
 
 
 def tuples_along(indices: Tensor, axis: int) -> Tensor:
