@@ -91,12 +91,38 @@ def write(x: Tensor, function: Any, *others: Any, **attrs: Any) -> Tensor:
     Raises: RuntimeError on a leaf that wants a gradient, and where the write cannot be seen by everyone it must reach;
     ValueError if the result has another shape or dtype than x.
     """
+    if isinstance(function, Row) and _only_values_change(x, function, others):
+        _write_part(x, function, others, attrs)
+        return x
     what, out = _in_place(x, x if x.node is None else _old_value(x, function), function, others, attrs)
     if not _alike(x, out):
         raise ValueError(f"{what}: expected a result like the tensor written, {describe(x.payload)}, got "
                          f"{describe(out.payload)}; use the operation that returns a new tensor")
     rebind(x, out, what)
     return x
+
+
+def _only_values_change(x: Tensor, row: Row, others: tuple) -> bool:
+    """Whether a write of a part of x can be done in its array: by a row whose result may stand over its first operand,
+    computed eagerly with no layer in between, and with no history to record."""
+    context = current()
+    recorded = context.grad_enabled and any(isinstance(t, Tensor) and not t.stop_gradient for t in (x, *others))
+    return (row.inplace.get(0) == 0 and not row.multi and not recorded and context.is_plain
+            and all(type(t.payload) is np.ndarray for t in (x, *others) if isinstance(t, Tensor)))
+
+
+def _write_part(x: Tensor, row: Row, others: tuple, attrs: dict) -> None:
+    """`write` in the array of x: what is not written is not touched."""
+    what = f"in-place {row.name}_"
+    if x.storage is not None and x.storage.version != x.seen and current().grad_enabled:
+        check_fresh(x, row.name)
+    _check_memory(x, what)
+    payloads = [x.payload, *(t.payload if isinstance(t, Tensor) else t for t in others)]
+    row.infer_meta(*payloads, **attrs)              # what does not fit is refused before anything is written
+    into = row.kernel_out_for(payloads)
+    assert into is not None, f"{row.name} says that it writes in place, and has no kernel_out"
+    into(x.payload, *payloads, **attrs)
+    _overwrite(x, Tensor(x.payload), what)
 
 
 def write_anew(x: Tensor, function: Any, *others: Any, **attrs: Any) -> Tensor:
@@ -223,14 +249,19 @@ def _rebind_distributed(x: Tensor, out: Tensor, what: str) -> None:
         x.payload.share(x, *others)
 
 
-def _overwrite(x: Tensor, out: Tensor, what: str) -> None:
+def _check_memory(x: Tensor, what: str) -> None:
+    """Raise where a write into the array of x would be seen by too many, or too few."""
     if not x.payload.flags.writeable:
         raise RuntimeError(f"{what} on {x.name} {describe(x.payload)}, a view in which several elements share one "
                            "memory cell (expand), or read-only memory; write a copy (x.clone()) instead")
-    s = shared(x)
-    if s.torn:
+    if shared(x).torn:
         raise RuntimeError(f"{what} on {x.name} {describe(x.payload)}, whose array is not row-major and is shared, so "
                            "that a reshape of it had to be a copy, where it should be a view; write a copy (x.clone())")
+
+
+def _overwrite(x: Tensor, out: Tensor, what: str) -> None:
+    _check_memory(x, what)
+    s = shared(x)
     if x.payload is not out.payload:
         x.payload[...] = out.payload
     if current().grad_enabled:

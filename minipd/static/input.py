@@ -18,13 +18,13 @@ class InputSpec:
     one name have one size.
 
     >>> InputSpec([None, "S", 64], "float32", name="x")
-    InputSpec(shape=(-1, S, 64), dtype=paddle.float32, name=x, stop_gradient=False)
+    InputSpec(shape=(-1, S, 64), dtype=paddle.float32, name=x, stop_gradient=True)
 
     Raises: ValueError for a negative size other than -1.
     """
 
     def __init__(self, shape: Sequence[int | str | DimExpr | None], dtype: Any = "float32", name: str | None = None,
-                 stop_gradient: bool = False):
+                 stop_gradient: bool = True):
         dims = tuple(symbol(d) if isinstance(d, str) else -1 if d is None else d for d in shape)
         for d in dims:
             if isinstance(d, int) and d < -1:

@@ -220,7 +220,7 @@ def test_writing_an_outer_tensor_in_a_branch_is_found_out():
         return y + 1.0
 
     with pytest.raises(ValueError, match="belongs to another program or to a branch that is finished.*must be"):
-        trace(f, InputSpec((2,), stop_gradient=True))
+        trace(f, InputSpec((2,)))
 
 
 def test_a_detached_result_stops_the_gradient():
