@@ -13,8 +13,9 @@ Functions here are on the eager path: on ints they do nothing but the int operat
 from __future__ import annotations
 
 import ast
+import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from minipd.framework.constraints import Constraint, Constraints, current_constraints
@@ -22,11 +23,22 @@ from minipd.framework.dim_expr import HINT, DimExpr, Size, quotient, recorder, r
 
 __all__ = [
     "HINT", "Constraint", "Constraints", "Dim", "DimExpr", "Size", "bind_shape", "current_constraints", "exact_div",
-    "is_symbolic", "parse_dim", "prod", "require_at_least", "require_divisible", "require_equal", "same", "size_hint",
-    "substitute_all", "symbol",
+    "fresh_symbols", "is_symbolic", "parse_dim", "prod", "require_at_least", "require_divisible", "require_equal",
+    "same", "size_hint", "substitute_all", "symbol",
 ]  # fmt: skip
 
 Dim = symbol
+
+
+def fresh_symbols(shapes: Iterable[Iterable[Any]]) -> Iterator[DimExpr]:
+    """S0, S1, ... without the symbols in these shapes.
+
+    >>> fresh = fresh_symbols([(symbol("S0"), None), (4,)])
+    >>> next(fresh), next(fresh)
+    (S1, S2)
+    """
+    taken = {name for shape in shapes for d in shape if isinstance(d, DimExpr) for name in d.symbols}
+    return (symbol(f"S{n}") for n in itertools.count() if f"S{n}" not in taken)
 
 
 def parse_dim(text: str) -> Size:

@@ -64,7 +64,7 @@ class Trace:
         self._captured: dict[int, Value] = {}       # id of a captured payload (kept alive by `captures`) -> its value
         self._seen: dict[int, Tensor] = {}          # id of an outside payload -> the tensor that came with it
         self._entry: Operation | None = None        # inputs stand together at the start; the last one so far
-        self._names = {op.attributes["name"].value for op in program.global_block() if op.name() == "pd_op.data"}
+        self.input_names = {op.attributes["name"].value for op in program.global_block() if op.name() == "pd_op.data"}
         self.scopes: list[Scope] = []
 
     # ---------------------------------------------------------------------------------- the interpreter protocol
@@ -171,14 +171,14 @@ class Trace:
     def _new_name(self, prefix: str) -> str:
         """A name that no input has yet."""
         n = 0
-        while f"{prefix}_{n}" in self._names:
+        while f"{prefix}_{n}" in self.input_names:
             n += 1
         return f"{prefix}_{n}"
 
     # ---------------------------------------------------------------------------------------- inputs and outputs
     def input(self, name: str, meta: Any, stop_gradient: bool = True) -> Value:
         """A new input of the program, in front of everything that computes."""
-        self._names.add(name)
+        self.input_names.add(name)
         return self._at_entry(lambda build: build.data(name, meta.shape, meta.dtype, stop_gradient))
 
     def parameter(self, name: str, meta: Any, trainable: bool = False) -> Value:
@@ -189,7 +189,7 @@ class Trace:
         """The same input or parameter as `op` of another program, of another shape (a shard's)."""
         type = DenseTensorType(shape, op.result(0).dtype)
         if op.name() == "pd_op.data":
-            self._names.add(op.attributes["name"].value)
+            self.input_names.add(op.attributes["name"].value)
 
         def copy(build: Builder) -> Value:
             attributes = {**op.attributes, **({"shape": type.shape} if op.name() == "pd_op.data" else {})}

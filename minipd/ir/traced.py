@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.context import using
-from minipd.framework.dim import DimExpr, symbol
+from minipd.framework.dim import DimExpr, fresh_symbols
 from minipd.framework.meta import Meta, describe
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
@@ -92,7 +91,7 @@ def trace(fn: Callable, *specs: Any, state: Mapping[str, Tensor] | None = None,
     try:
         with using(ground=tracer, middle=None), program.constraints.collect():
             names = tuple(_name_of(spec) or f"input_{i}" for i, spec in enumerate(specs))
-            fresh = _fresh_symbols(specs)
+            fresh = fresh_symbols(spec.shape for spec in specs)
             arguments = [_argument(tracer, *pair, fresh) for pair in zip(names, specs, strict=True)]
             reads = _bind_state(tracer, state or {}, held)
             leaves, structure = flatten(fn(*arguments))
@@ -117,12 +116,6 @@ def _name_of(spec: Any) -> str | None:
         raise TypeError(f"trace: expected something with a shape and a dtype for each argument, got {spec!r}; give an "
                         "InputSpec, or bind values that are no tensors with functools.partial")
     return None if isinstance(spec, Tensor) else getattr(spec, "name", None)
-
-
-def _fresh_symbols(specs: tuple) -> Iterator[DimExpr]:
-    """S0, S1, ... without the symbols that the specs name."""
-    taken = {name for spec in specs for d in spec.shape if isinstance(d, DimExpr) for name in d.symbols}
-    return (symbol(f"S{n}") for n in itertools.count() if f"S{n}" not in taken)
 
 
 def _argument(tracer: Trace, name: str, spec: Any, fresh: Iterator[DimExpr]) -> Tensor:

@@ -6,13 +6,12 @@ the arguments by its value.  So do the modes in which the function is called.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from minipd.framework.dim import DimExpr, bind_shape, symbol
+from minipd.framework.dim import bind_shape, fresh_symbols
 from minipd.framework.meta import Meta, describe
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
@@ -78,8 +77,7 @@ def arguments(name: str, tensors: Sequence[Tensor], specs: Sequence[Any] | None)
     if specs is not None and len(specs) != len(tensors):
         raise ValueError(f"{name}: expected {len(specs)} tensors, one for each entry of input_spec, got {len(tensors)}")
     found, bindings = [], dict[str, int]()
-    taken = {n for spec in specs or () for d in spec.shape if isinstance(d, DimExpr) for n in d.symbols}
-    fresh = (symbol(f"S{i}") for i in itertools.count() if f"S{i}" not in taken)
+    fresh = fresh_symbols(spec.shape for spec in specs or ())
     for i, x in enumerate(tensors):
         if not isinstance(x.payload, np.ndarray):
             raise TypeError(f"{name}: expected plain tensors, got {x!r} as tensor {i}; distributed tensors go through "

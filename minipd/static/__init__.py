@@ -1,6 +1,7 @@
 """Paddle's static API: programs that are written first and run later.
 
-    program        static mode: the default programs, inputs, program_guard
+    program        static mode: the default programs, program_guard
+    declarations   what is declared in it: data, create_parameter
     executor       Executor: run a program with a feed, fetch values
     scope          where program state is between runs
     storage        save and load that state
@@ -12,18 +13,12 @@
 """
 
 from minipd.static import nn
+from minipd.static.declarations import create_parameter, data
 from minipd.static.executor import Executor
 from minipd.static.gradients import append_backward, gradients
 from minipd.static.input import InputSpec
 from minipd.static.metric import accuracy, auc
-from minipd.static.program import (
-    Program,
-    create_parameter,
-    data,
-    default_main_program,
-    default_startup_program,
-    program_guard,
-)
+from minipd.static.program import Program, default_main_program, default_startup_program, program_guard
 from minipd.static.scope import Scope, global_scope, scope_guard
 from minipd.static.storage import load, load_program_state, save, set_program_state
 

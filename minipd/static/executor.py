@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ class _Ready(NamedTuple):
     ids of the handles' values, when it was made; it serves while they are these.
     """
 
-    run: Any
+    runner: executor.Executor
     reads: tuple[str, ...]
     size: int
     state: tuple
@@ -33,7 +34,8 @@ class _Ready(NamedTuple):
 class Executor:
     """Runs static programs.
 
-    >>> from minipd.static.program import data, program_guard
+    >>> from minipd.static.declarations import data
+    >>> from minipd.static.program import program_guard
     >>> main = Program()
     >>> with program_guard(main):
     ...     y = data("x", [None]) * 2.0
@@ -69,9 +71,9 @@ class Executor:
             if name not in scope:
                 raise KeyError(f"Executor.run: the scope has no value for {name!r}, which the program reads; run the "
                                "startup program first")
-        out = ready.run(self._feed(program, ready, feed or {}), scope)
-        results = iter(range(len(out)))
-        arrays = [out[f"fetch_{next(results)}"] if isinstance(x, Value) else x for x in fetched]
+        out = ready.runner.run(self._feed(program, ready, feed or {}), scope)
+        numbers = itertools.count()
+        arrays = [out[f"fetch_{next(numbers)}"] if isinstance(x, Value) else x for x in fetched]
         return arrays if return_numpy else [Tensor(np.array(a)) for a in arrays]
 
     def close(self) -> None:
@@ -89,21 +91,20 @@ class Executor:
             for op in list(copy.global_block()):
                 if op.name() == "pd_op.data" and op.result(0).use_empty():
                     op.erase()
-            found = self._ready[key] = _Ready(executor.Executor(copy).run, tuple(copy.parameters()),
-                                                   program.num_ops(), state)
+            found = self._ready[key] = _Ready(executor.Executor(copy), tuple(copy.parameters()),
+                                             program.num_ops(), state)
             self._programs[id(program)] = program
         return found
 
     def _feed(self, program: Program, ready: _Ready, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """The inputs of this run: what the user gives, tensors from outside as they are now, keys of random draws."""
         trace, rng = program.trace, generator_of(program)
-        wanted = ready.run.__self__.inputs
-        unknown = [name for name in given if name not in trace._names]
+        unknown = [name for name in given if name not in trace.input_names]
         if unknown:
-            inputs = ", ".join(sorted(trace._names)) or "none"
+            inputs = ", ".join(sorted(trace.input_names)) or "none"
             raise ValueError(f"Executor.run: expected values for the inputs {inputs}, got one for {unknown[0]!r}")
         feed: dict[str, np.ndarray] = {}
-        for name, value in wanted.items():
+        for name, value in ready.runner.inputs.items():
             if name in trace.draws:
                 feed[name] = rng.next_key(trace.draws[name])
             elif name in trace.captures:

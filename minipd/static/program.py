@@ -16,7 +16,6 @@ the value that was read, a run stores it.
 
 from __future__ import annotations
 
-import itertools
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -24,10 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from minipd.framework import dtype as dtypes
 from minipd.framework import mode
 from minipd.framework.context import using
-from minipd.framework.dim import symbol
 from minipd.framework.meta import Meta
 from minipd.framework.random import Generator
 from minipd.framework.rank import current
@@ -37,7 +34,7 @@ from minipd.ir.mapping import IrMapping, clone_operation
 from minipd.ir.trace import Trace
 from minipd.ir.value import Value
 
-__all__ = ["Program", "create_parameter", "data", "default_main_program", "default_startup_program", "program_guard"]
+__all__ = ["Program", "default_main_program", "default_startup_program", "program_guard"]
 
 
 class Program(ir.Program):
@@ -240,6 +237,7 @@ mode.install_static(_switch)
 def program_guard(main_program: Program, startup_program: Program | None = None) -> Iterator[None]:
     """Inside, these are the default programs, and code writes into them.
 
+    >>> from minipd.static.declarations import data
     >>> main = Program()
     >>> with program_guard(main, Program()):
     ...     y = data("x", [2, 3]) * 2.0
@@ -270,31 +268,6 @@ def default_main_program() -> Program:
 def default_startup_program() -> Program:
     """The program that gives parameters their first values."""
     return current_programs().startup
-
-
-_sizes = itertools.count()
-
-
-def data(name: str, shape: Any, dtype: Any = None, lod_level: int = 0) -> Tensor:
-    """An input of the default main program; a dimension that is None or -1 may have any size.
-
-    Raises: ValueError if the program has an input of that name, of another shape or dtype.
-    """
-    trace = default_main_program().trace
-    np_dtype = dtypes.get_default_dtype_np() if dtype is None else dtypes.to_np(dtype)
-    dims = tuple(symbol(f"S{next(_sizes)}") if d is None or d == -1 else int(d) for d in shape)
-    if name in trace._names:
-        raise ValueError(f"static.data: this program has an input called {name!r} already; use another name, or a new "
-                         "Program under program_guard")
-    return Tensor(trace.input(name, Meta(dims, np_dtype)))
-
-
-def create_parameter(shape: Any, dtype: Any, name: str | None = None, attr: Any = None, is_bias: bool = False,
-                     default_initializer: Any = None) -> Parameter:
-    """Paddle's `static.create_parameter`: `paddle.create_parameter`, in the default main program."""
-    from minipd.nn import parameter
-    with writing(default_main_program()):
-        return parameter.create_parameter(shape, dtype, name, attr, is_bias, default_initializer)
 
 
 def generator_of(program: Program) -> Generator:

@@ -57,7 +57,7 @@ def program_of(text: str) -> Program:
         copy = clone_operation(op, mapping)
         program.trace.build.insert(copy)
         if op.name() == "pd_op.data":
-            program.trace._names.add(op.attributes["name"].value)
+            program.trace.input_names.add(op.attributes["name"].value)
         if op.name() == "builtin.parameter":
             value = copy.result(0)
             handle = Tensor(value) if value.stop_gradient else Parameter(value)
