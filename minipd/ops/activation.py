@@ -195,24 +195,21 @@ class Softmax:
         return Meta(x.shape, x.dtype)
 
     def kernel(xp, x, *, axis):
-        out = xp.empty_like(x)
-        _softmax_into(xp, out, x, axis)
-        return out
+        return _softmax(xp, x, axis)
 
     def kernel_out(xp, out, x, *, axis):
-        _softmax_into(xp, out, x, axis)
+        _softmax(xp, x, axis, out)
 
     def vjp_x(g, out, axis):
         return (g - Sum(g * out, axis=(axis,), keepdim=True)) * out
 
 
-def _softmax_into(xp: Any, out: Any, x: Any, axis: int) -> None:
+def _softmax(xp: Any, x: Any, axis: int, out: Any = None) -> Any:
     if not x.size:
-        return
-    with xp.errstate(invalid="ignore"):
-        xp.subtract(x, x.max(axis=axis, keepdims=True), out=out)
+        return xp.empty_like(x)
+    out = xp.subtract(x, xp.maximum.reduce(x, axis=axis, keepdims=True), out=out)       # inf - inf is NaN
     xp.exp(out, out=out)
-    xp.true_divide(out, out.sum(axis=axis, keepdims=True), out=out)
+    return xp.true_divide(out, xp.add.reduce(out, axis=axis, keepdims=True), out=out)
 
 
 @op("log_softmax")
@@ -224,23 +221,20 @@ class LogSoftmax:
         return Meta(x.shape, x.dtype)
 
     def kernel(xp, x, *, axis):
-        out = xp.empty_like(x)
-        _log_softmax_into(xp, out, x, axis)
-        return out
+        return _log_softmax(xp, x, axis)
 
     def kernel_out(xp, out, x, *, axis):
-        _log_softmax_into(xp, out, x, axis)
+        _log_softmax(xp, x, axis, out)
 
     def vjp_x(g, out, axis):
         return g - exp(out) * Sum(g, axis=(axis,), keepdim=True)
 
 
-def _log_softmax_into(xp: Any, out: Any, x: Any, axis: int) -> None:
+def _log_softmax(xp: Any, x: Any, axis: int, out: Any = None) -> Any:
     if not x.size:
-        return
-    with xp.errstate(invalid="ignore"):
-        xp.subtract(x, x.max(axis=axis, keepdims=True), out=out)
-    out -= xp.log(xp.exp(out).sum(axis=axis, keepdims=True))
+        return xp.empty_like(x)
+    out = xp.subtract(x, xp.maximum.reduce(x, axis=axis, keepdims=True), out=out)       # inf - inf is NaN
+    return xp.subtract(out, xp.log(xp.add.reduce(xp.exp(out), axis=axis, keepdims=True)), out=out)
 
 
 relu, sigmoid, silu = unary(Relu), unary(Sigmoid, floating=True), unary(Silu, floating=True)

@@ -7,6 +7,7 @@ they do with the statistics (`minipd.nn.functional.norm`).
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from minipd.framework import dtype as dtypes
@@ -18,7 +19,7 @@ from minipd.ops.cast import cast
 from minipd.ops.elementary import rsqrt
 from minipd.ops.math import square
 from minipd.ops.reduce import Mean, count
-from minipd.ops.shapes import reduced_shape, require_floating, shapes_agree
+from minipd.ops.shapes import reduced_shape, reduced_size, require_floating, shapes_agree
 
 __all__: list[str] = []
 
@@ -93,13 +94,10 @@ class Standardize:
         return Meta(x.shape, x.dtype), one, one
 
     def kernel(xp, x, *, axis, epsilon=1e-5):
-        small = reduced_shape(x.shape, axis, True)
-        out = xp.empty(x.shape, x.dtype), xp.empty(small, x.dtype), xp.empty(small, x.dtype)
-        _standardize_into(xp, out, x, axis, epsilon)
-        return out
+        return _standardize(xp, x, axis, epsilon)
 
     def kernel_out(xp, out, x, *, axis, epsilon=1e-5):
-        _standardize_into(xp, out, x, axis, epsilon)
+        _standardize(xp, x, axis, epsilon, *out)
 
     def vjp_x(gs, x: Meta, out, variance, axis, epsilon):
         g, g_mean, g_variance = gs      # with r = (variance + epsilon)^(-1/2), so that x - mean = out / r:
@@ -114,11 +112,13 @@ class Standardize:
         return sum(parts[1:], parts[0])
 
 
-def _standardize_into(xp: Any, out: Any, x: Any, axis: tuple, epsilon: float) -> None:
-    out, mean, variance = out
-    with xp.errstate(invalid="ignore", divide="ignore"):       # of nothing, mean and variance are NaN
-        n = x.dtype.type(x.size // mean.size if mean.size else 1)
-        xp.true_divide(xp.sum(x, axis=axis, keepdims=True), n, out=mean)
-        xp.subtract(x, mean, out=out)
-        xp.true_divide(xp.sum(xp.square(out), axis=axis, keepdims=True), n, out=variance)
-        out *= xp.reciprocal(xp.sqrt(variance + x.dtype.type(epsilon)))
+def _standardize(xp: Any, x: Any, axis: tuple, epsilon: float, out: Any = None, mean: Any = None,
+                 variance: Any = None) -> tuple[Any, Any, Any]:
+    n = reduced_size(x.shape, axis) or math.nan         # of nothing, mean and variance are NaN
+    mean = xp.true_divide(xp.add.reduce(x, axis=axis, keepdims=True), n, out=mean)
+    out = xp.subtract(x, mean, out=out)
+    variance = xp.true_divide(xp.add.reduce(xp.square(out), axis=axis, keepdims=True), n, out=variance)
+    r = variance + x.dtype.type(epsilon)
+    xp.sqrt(r, out=r)
+    xp.reciprocal(r, out=r)
+    return xp.multiply(out, r, out=out), mean, variance

@@ -15,7 +15,7 @@ from minipd.ops.cast import cast
 from minipd.ops.creation import Full, into
 from minipd.ops.promotion import as_tensor
 from minipd.ops.reshape import Reshape
-from minipd.ops.shapes import normalize_axes, normalize_axis, reduced_shape, require_inexact
+from minipd.ops.shapes import normalize_axes, normalize_axis, reduced_shape, reduced_size, require_inexact
 
 __all__ = ["amax", "amin", "argmax", "argmin", "max", "mean", "min", "sum"]
 
@@ -62,22 +62,14 @@ class Mean(Reduction):
         return Meta(reduced_shape(x.shape, axis, keepdim), x.dtype)
 
     def kernel(xp, x, *, axis, keepdim=False):
-        return xp.add.reduce(x, axis=axis, dtype=x.dtype, keepdims=keepdim) / (_size(x, axis) or math.nan)
+        return xp.add.reduce(x, axis=axis, dtype=x.dtype, keepdims=keepdim) / (reduced_size(x.shape, axis) or math.nan)
 
     def kernel_out(xp, out, x, *, axis, keepdim=False):
         xp.add.reduce(x, axis=axis, dtype=x.dtype, keepdims=keepdim, out=out)
-        xp.true_divide(out, _size(x, axis) or math.nan, out=out)
+        xp.true_divide(out, reduced_size(x.shape, axis) or math.nan, out=out)
 
     def vjp_x(g, x: Meta, axis, keepdim):
         return expand_as(unreduced(g, x, axis, keepdim) / count(x, axis), x)
-
-
-def _size(x: Any, axis: tuple) -> Any:
-    """How many elements a reduction folds into one."""
-    n = 1
-    for a in axis:
-        n = n * x.shape[a]
-    return n
 
 
 def count(x: Any, axis: tuple) -> Any:
@@ -85,7 +77,7 @@ def count(x: Any, axis: tuple) -> Any:
 
     Of none there is nothing to divide the gradient among, and 1 serves as well as 0, without 0 / 0.
     """
-    n = _size(x, axis)
+    n = reduced_size(x.shape, axis)
     if not is_symbolic(n):
         return float(n) or 1.0
     return Full(shape=(), value=n, dtype=x.dtype)
