@@ -33,7 +33,7 @@ from minipd.ops.joining import Concat
 from minipd.ops.math import where
 from minipd.ops.reshape import Reshape, Squeeze, Transpose, Unsqueeze
 from minipd.ops.shapes import broadcast_shapes
-from minipd.ops.slicing import SetValue, take_part
+from minipd.ops.slicing import SetValue, normalized_part, take_part
 
 __all__: list[str] = []
 
@@ -50,6 +50,8 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     >>> x[..., ::-2].tolist(), x[[1, 0], [2, 0]].tolist(), x[x > 3].tolist()
     ([[2, 0], [5, 3]], [5, 0], [4, 5])
     """
+    if type(index) is slice and x.payload.shape:            # the most frequent one needs no taking apart
+        return take_part(x, (0,), (normalized_part(index, x.payload.shape[0]),))
     found = parse_index(x, index)
     y = _basic(x, found)
     if not found.arrays:
@@ -64,7 +66,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
 
 
 def _basic(x: Tensor, found: Index) -> Tensor:
-    y = take_part(x, list(found.axes), list(found.parts))
+    y = take_part(x, found.axes, found.parts)
     if found.dropped:
         y = Squeeze(y, axis=found.dropped)
     return Unsqueeze(y, axis=found.new) if found.new else y
@@ -119,8 +121,7 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     found = parse_index(x, index)
     if not isinstance(value, Tensor):
         value = value if isinstance(value, (bool, int, float, complex)) else to_tensor(value)
-    if isinstance(value, Tensor):
-        value = cast(value, x.dtype)
+    value = cast(value, x.dtype) if isinstance(value, Tensor) else _number_for(x, value)
     if not found.arrays:
         write(x, SetValue, _for_part(x, found, value), **found.attrs())
     elif found.whole and _bytuples_of(found, value) and found.arrays[0][0] == 0:
@@ -128,6 +129,19 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
         write(x, IndexPut, tuples, _fitted(value, tuples.ndim - 1 + x.ndim - tuples.payload.shape[-1]))
     else:
         write(x, index_written, value, found=found)
+
+
+def _number_for(x: Tensor, value: Any) -> Any:
+    """A Python number that x can hold; ints wrap around, as a tensor's would that is cast."""
+    own = x.payload.dtype
+    if own in dtypes.INTS and isinstance(value, float) and not np.isfinite(value):
+        raise ValueError(f"x[...] = v: expected a finite number for x = {describe(x.payload)}, got {value}; ints have no "
+                         "infinity and no NaN")
+    if isinstance(value, complex) and own not in dtypes.COMPLEX:
+        raise TypeError(f"x[...] = v: expected a real number for x = {describe(x.payload)}, got {value}")
+    if own in dtypes.INTS and type(value) is int and not np.can_cast(np.min_scalar_type(value), own):
+        return value % 2 ** (8 * own.itemsize) if own.kind == "u" else int(np.array(value).astype(own))
+    return value
 
 
 def index_written(x: Tensor, value: Any, *, found: Index) -> Tensor:

@@ -34,7 +34,7 @@ class Reshape:
         return reshape(view, base.payload.shape)
 
     def vjp_x(g, x: Meta):
-        return reshape(g, x.shape)
+        return Reshape(g, shape=x.shape)
 
 
 @op("squeeze", Trait.VIEW, Trait.EXACT)
@@ -118,18 +118,16 @@ def reshape(x: Tensor, shape: Any, name: str | None = None) -> Tensor:
     own = x.payload.shape
     given = shape.tolist() if isinstance(shape, Tensor) else shape
     target = list(given) if isinstance(given, (list, tuple)) else [given]
-    for i, d in enumerate(target):
-        if same(d, 0) and i < len(own) and prod(own) != 0:
-            target[i] = own[i]
-    left_over = [i for i, d in enumerate(target) if same(d, -1)]
-    if len(left_over) > 1:
+    if 0 in target and prod(own) != 0:
+        target = [own[i] if same(d, 0) and i < len(own) else d for i, d in enumerate(target)]
+    if target.count(-1) > 1:
         raise ValueError(f"reshape: expected at most one -1, got {target}")
-    if left_over:
-        rest = prod(d for d in target if not same(d, -1))
+    if -1 in target:
+        rest = -prod(target)
         total = prod(own)
         if not is_symbolic(rest) and not is_symbolic(total) and (rest == 0 or total % rest):
             raise ValueError(f"reshape: {total} elements of shape {list(own)} do not divide into {target}")
-        target[left_over[0]] = exact_div(total, rest, f"reshape of {list(own)} to {target}")
+        target[target.index(-1)] = exact_div(total, rest, f"reshape of {list(own)} to {target}")
     return Reshape(x, shape=shape_tuple("reshape", target))
 
 

@@ -7,9 +7,10 @@ case, in the gradient either (the gradient of a read is a write into zeros).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from minipd.framework.dim import exact_div, is_symbolic, require_at_least, same
+from minipd.framework.dim import DimExpr, exact_div, is_symbolic, require_at_least, same
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
@@ -36,13 +37,14 @@ def _part_shape(shape: tuple, axes: tuple, starts: tuple, ends: tuple, strides: 
 
 
 def _part_index(ndim: int, axes: tuple, starts: tuple, ends: tuple, strides: tuple) -> tuple:
-    index = [_python_slice(None, None, None)] * ndim
+    index = [WHOLE] * ndim
     for a, b, e, s in zip(axes, starts, ends, strides, strict=True):
         index[a] = _python_slice(b, None if s < 0 and e < 0 else e, s)
     return tuple(index)
 
 
 _python_slice = slice
+WHOLE = slice(None)
 
 
 @op("slice", Trait.VIEW, Trait.EXACT)
@@ -55,6 +57,8 @@ class Slice:
         return Meta(_part_shape(x.shape, axes, starts, ends, (1,) * len(axes)), x.dtype)
 
     def kernel(xp, x, *, axes, starts, ends):
+        if axes == (0,):
+            return x[starts[0]:ends[0]]
         return x[_part_index(x.ndim, axes, starts, ends, (1,) * len(axes))]
 
     def put_back(base, view, *, axes, starts, ends):
@@ -158,7 +162,12 @@ def normalized_part(s: Any, n: Any) -> tuple[Any, Any, int]:
     >>> normalized_part(slice(4, None, -3), 5), normalized_part(slice(1, 99), 5), normalized_part(slice(3, 1), 5)
     ((4, -1, -3), (1, 5, 1), (3, 3, 1))
     """
-    if is_symbolic(n) or is_symbolic(s.start) or is_symbolic(s.stop):
+    for v in (s.start, s.stop, s.step):
+        if v is not None and not is_symbolic(v) and not hasattr(v, "__index__"):
+            raise TypeError(f"slice: expected ints or None as start, stop and step, got {v!r}")
+    if s.step == 0:
+        raise ValueError("slice: expected a step other than 0, got 0; a slice goes forward or backward")
+    if DimExpr in (type(n), type(s.start), type(s.stop)):
         if s.step not in (None, 1):
             raise ValueError(f"slice with stride {s.step} of a symbolic dimension {n}: its size would depend on values")
         start, end = (_from_front(v, n, default) for v, default in ((s.start, 0), (s.stop, n)))
@@ -177,17 +186,16 @@ def _from_front(v: Any, n: Any, default: Any) -> Any:
     return v + n if not is_symbolic(v) and v < 0 else v
 
 
-def take_part(x: Tensor, axes: list, parts: list) -> Tensor:
+def take_part(x: Tensor, axes: Sequence[int], parts: Sequence[tuple]) -> Tensor:
     """The strided part of x; x itself if that is everything."""
-    kept = [(a, p) for a, p in zip(axes, parts, strict=True) if p[2] != 1 or not (
-        same(p[0], 0) and same(p[1], x.payload.shape[a]))]
+    shape = x.payload.shape
+    kept = [(a, *p) for a, p in zip(axes, parts, strict=True) if p != (0, shape[a], 1)]
     if not kept:
         return x
-    attrs = {"axes": tuple(a for a, _ in kept), "starts": tuple(p[0] for _, p in kept),
-             "ends": tuple(p[1] for _, p in kept)}
-    if all(p[2] == 1 for _, p in kept):
-        return Slice(x, **attrs)
-    return StridedSlice(x, **attrs, strides=tuple(p[2] for _, p in kept))
+    kept_axes, starts, ends, strides = zip(*kept, strict=True)
+    if strides.count(1) == len(strides):
+        return Slice(x, axes=kept_axes, starts=starts, ends=ends)
+    return StridedSlice(x, axes=kept_axes, starts=starts, ends=ends, strides=strides)
 
 
 def leading_part(what: str, x: Tensor, indices: Tensor, but: int | None = None) -> Tensor:
