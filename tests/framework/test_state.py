@@ -21,7 +21,7 @@ ALLOWED = {
     "framework/row.py": {"ROWS": IMPORTED},
     "framework/philox.py": {"_compiled": ANSWERS},
     "framework/mersenne.py": {"_chunk": ANSWERS},
-    "io/worker.py": {"_info": "what a worker process is; it has one rank and one task, which it gets once, at its start"},
+    "io/worker.py": {"_info": "what a worker process is; it has one rank, and one task, for all its life"},
     "ops/bins.py": {"sliding": ANSWERS, "padded_lengths": ANSWERS, "adaptive": ANSWERS, "fractional": ANSWERS,
                     "transposed": ANSWERS},
     "ops/holes.py": {"HOLES": IMPORTED},
