@@ -13,7 +13,7 @@ import numpy as np
 
 from minipd.framework import philox
 from minipd.framework.rank import current
-from minipd.io.permutation import permutation
+from minipd.io.permutation import choice, permutation
 
 __all__ = ["BatchSampler", "DistributedBatchSampler", "RandomSampler", "Sampler", "SequenceSampler",
            "SubsetRandomSampler", "WeightedRandomSampler"]
@@ -71,10 +71,7 @@ class RandomSampler(Sampler):
             return (next(self.generator) for _ in range(self.num_samples))
         key = shuffle_key(self.epoch)
         self.epoch += 1
-        n = len(self._source())
-        if self.replacement:
-            return iter(philox.integers(key, (self.num_samples,), 0, n).tolist())
-        return iter(permutation(key, n)[:self.num_samples].tolist())
+        return iter(choice(key, len(self._source()), self.num_samples, self.replacement))
 
     def __len__(self) -> int:
         return self.num_samples
@@ -137,17 +134,9 @@ class WeightedRandomSampler(Sampler):
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[int]:
-        key, n = shuffle_key(self.epoch), self.num_samples
+        key = shuffle_key(self.epoch)
         self.epoch += 1
-        if self.replacement:
-            ends = np.cumsum(self.weights)
-            draws = philox.uniform(key, (n,), dtype=np.float64) * ends[-1]
-            return iter(np.searchsorted(ends, draws, "right").tolist())
-        # The n earliest of events that happen at random times, each at its own rate (Efraimidis, Spirakis 2006).
-        waits = -np.log1p(-philox.uniform(key, self.weights.shape, dtype=np.float64))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            times = np.where(self.weights > 0, waits / self.weights, np.inf)
-        return iter(np.argsort(times, kind="stable")[:n].tolist())
+        return iter(choice(key, len(self.weights), self.num_samples, self.replacement, self.weights))
 
     def __len__(self) -> int:
         return self.num_samples
@@ -175,6 +164,8 @@ class BatchSampler(Sampler):
             raise ValueError("BatchSampler: expected a dataset or a sampler, got both or neither")
         if sampler is not None and shuffle:
             raise ValueError("BatchSampler: shuffle is for a dataset; a sampler decides the order itself")
+        if sampler is not None and not isinstance(sampler, Iterable):
+            raise TypeError(f"BatchSampler: expected a sampler, which gives sample numbers, got {sampler!r}")
         check_batch_size("BatchSampler", batch_size)
         self.batch_size, self.drop_last = batch_size, drop_last
         self.sampler: Any = sampler

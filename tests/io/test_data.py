@@ -6,7 +6,7 @@ import pytest
 import minipd as paddle
 from minipd import io
 from minipd.framework.context import RankContext
-from minipd.framework.rank import enter, leave
+from minipd.framework.rank import current, enter, leave
 
 
 class Squares(io.Dataset):
@@ -247,3 +247,17 @@ def test_what_the_loader_refuses(options, said):
         io.DataLoader(Squares(), **options)
     with pytest.raises(ValueError, match="an IterableDataset is taken in its own order"):
         io.DataLoader(Stream(), shuffle=True)
+
+
+def test_a_generator_that_draws_as_paddle_takes_numbers_from_where_paddle_does():
+    """After np.random.seed(2023), Paddle 3.3.1's RandomSampler begins so; otherwise numpy's seed means nothing."""
+    token = enter(RankContext())
+    try:
+        np.random.seed(2023)
+        own = list(io.RandomSampler(range(100)))
+        current().rng.draw_as_paddle()
+        np.random.seed(2023)
+        drawn = list(io.RandomSampler(range(100)))
+    finally:
+        leave(token)
+    assert drawn[:8] == [56, 12, 68, 0, 82, 66, 91, 44] and sorted(drawn) == list(range(100)) and drawn != own
