@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from minipd.decomposition.table import COLUMN
-from minipd.framework.context import using
+from minipd.framework.context import Ground, using
 from minipd.framework.tensor import Tensor
 from minipd.ir.attributes import StrAttribute
 from minipd.ir.operation import Operation, user_error
@@ -98,7 +98,7 @@ def _erase_unused(values: list[Value]) -> None:
             op.erase()
 
 
-class _InPlace:
+class _InPlace(Ground):
     """A trace whose values say of themselves whether a gradient flows; no handle has been asked."""
 
     def __init__(self, trace: Trace):

@@ -46,7 +46,7 @@ class RankContext:
 
     def __init__(self, rank: int = 0, world_size: int = 1, comm: Any = None):
         self.rank, self.world_size, self.comm = rank, world_size, comm
-        self.ground: Any = Kernels()
+        self.ground: Ground = Kernels()
         self.middle: Any = None             # the dist interpreter
         self.amp: Any = None
         self.events: Any = None
@@ -89,9 +89,7 @@ class RankContext:
         #: nothing but kernels: no layer wants to see an operator's call
         self.is_plain = run == self.ground.run and isinstance(self.ground, Kernels) and self.amp is None
         handlers = [without_tape(run), without_tape(run) if _tape is None else _tape(run, self.saved_hooks)]
-        around = getattr(self.ground, "around", None)
-        if around is not None:              # a trace notes in its program which handles want a gradient
-            handlers = [around(handler) for handler in handlers]
+        handlers = [self.ground.around(handler) for handler in handlers]
         if self.amp is not None:
             handlers = [self.amp.over(handler) for handler in handlers]
         self.handlers: list[Callable] = handlers
@@ -109,7 +107,40 @@ class RankContext:
         return f"{prefix}_{n}"
 
 
-class Kernels:
+class Ground:
+    """What stands below all layers: it runs a call of a row on payloads.  Most take no notice of what else it is told.
+    """
+
+    def run(self, row: Any, payloads: Any, attrs: dict) -> Any:
+        """The result of a call, a payload; a tuple of them for rows with more than one result."""
+        raise NotImplementedError
+
+    def key(self, rng: Generator) -> Any:
+        """The key of the next random draw."""
+        raise NotImplementedError
+
+    def around(self, handler: Callable) -> Callable:
+        """The handler with what it does besides: a trace notes in its program which handles want a gradient."""
+        return handler
+
+    # ----------------------------------------------------------------------- what lives from run to run of a program
+    def parameter_made(self, param: Any) -> None:
+        """A parameter has been made, and has no values yet; `param.initialize()` computes them."""
+        if not current().lazy_init:
+            param.initialize()
+
+    def buffer_made(self, buffer: Tensor) -> None:
+        """A layer keeps a tensor from now on."""
+
+    def adopt(self, optimizer: Any, params: Any) -> None:
+        """An optimizer is about to update these parameters."""
+
+    def trainable(self) -> Any:
+        """The parameters that an optimizer without a list of its own updates."""
+        return []
+
+
+class Kernels(Ground):
     """The ground floor of eager mode: compute now, on arrays."""
 
     def run(self, row: Any, payloads: Any, attrs: dict) -> Any:
@@ -143,7 +174,7 @@ def explain(row: Any, payloads: Any, attrs: dict, error: Exception) -> None:
     error.add_note(f"in {row.name}({called})")
 
 
-class MetaOnly:
+class MetaOnly(Ground):
     """The ground floor that reckons shapes and dtypes and computes nothing."""
 
     def run(self, row: Any, payloads: Any, attrs: dict) -> Any:

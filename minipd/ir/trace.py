@@ -27,6 +27,7 @@ import numpy as np
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.constraints import user_line
+from minipd.framework.context import Ground
 from minipd.framework.dim import DimExpr
 from minipd.framework.meta import Meta
 from minipd.framework.rank import current
@@ -44,7 +45,7 @@ __all__ = ["Trace"]
 KEY = Meta((2,), np.dtype(np.int64))
 
 
-class Trace:
+class Trace(Ground):
     """Appends to `program`; with `block`, to the end of one of its blocks.
 
     captures: the names of inputs -> the outside payloads they are bound to.  holders: the same names -> the tensors

@@ -40,10 +40,7 @@ def create_parameter(shape: Any, dtype: Any = None, name: str | None = None, att
     np_dtype = dtypes.get_default_dtype_np() if dtype is None else dtypes.to_np(dtype)
     p.payload = Unfilled(shape_tuple("create_parameter", shape), np_dtype, p.name)
     p.initialize = _Fill(p, initializer, ctx.rng.init_key())
-    if hasattr(ctx.ground, "parameter_made"):       # static mode
-        ctx.ground.parameter_made(p)
-    elif not ctx.lazy_init:
-        p.initialize()
+    ctx.ground.parameter_made(p)
     return p
 
 

@@ -86,7 +86,7 @@ class Tree:
         if name not in self._buffer_names:
             self._check_free(name, type(None))
         self._buffer_names[name] = persistable
-        if tensor is not None and hasattr(current().ground, "buffer_made"):     # static mode
+        if tensor is not None:
             current().ground.buffer_made(tensor)
         setattr(self, name, tensor)
 

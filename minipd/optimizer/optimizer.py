@@ -102,8 +102,7 @@ class Optimizer(Core):
         if not params_grads and not any(map(shared, self._groups)):
             return
         params, grads = [p for p, _ in params_grads], [g for _, g in params_grads]
-        if hasattr(current().ground, "adopt"):          # static mode: what is kept is state of the program
-            current().ground.adopt(self, params)
+        current().ground.adopt(self, params)
         with using(grad=False, amp=None):
             lr, step = self.scalars()
             state = [self.state_of(p) for p in params]
@@ -123,9 +122,7 @@ class Optimizer(Core):
                 self._missed[p.name] = self._missed.get(p.name, 0) + 1
 
     def _gradients(self, parameters: Any) -> Pairs:
-        params = self._parameter_list
-        if not params and hasattr(current().ground, "trainable"):
-            params = current().ground.trainable()       # static mode: those of the program
+        params = self._parameter_list or current().ground.trainable()
         if parameters is not None:
             names = {p if isinstance(p, str) else p.name for p in parameters}
             params = [p for p in params if p.name in names] or [p for p in parameters if isinstance(p, Tensor)]
