@@ -50,11 +50,12 @@ class _SecondName(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec: Any) -> ModuleType:
         module = importlib.import_module(self.ours(spec.name))
-        self.own_spec = module.__spec__         # the import system is about to replace it
+        spec.loader_state = module.__spec__     # the import system is about to put `spec` in its place
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self.own_spec
+        spec: Any = module.__spec__
+        module.__spec__ = spec.loader_state
 
 
 def _ours(name: str) -> str:
