@@ -35,7 +35,7 @@ from minipd.static.nn import cond
 from tests.dist.programs import completed, run_on
 from tests.dist.ranks import on_mesh
 from tests.dist.simulated import split
-from tests.dist.test_rows_on_mesh import calls, close, placed_cases
+from tests.dist.test_rows_on_mesh import OF_A_TABLE, PLACED, calls, close
 from tests.ops.case import CASES
 
 R, P = Replicate(), Partial()
@@ -126,12 +126,22 @@ def trace_input(tracer):
 
 
 # ------------------------------------------------------------------------------------------------ every operator
-@pytest.mark.parametrize("name", [n for n in CASES if placed_cases(n)])
+@pytest.mark.parametrize("name", [name for name in PLACED if name not in OF_A_TABLE])
 @settings(max_examples=8)
 @given(data=st.data())
 def test_a_row_in_a_program(name, data):
+    check_in_a_program(name, *data.draw(calls(name)))
+
+
+@pytest.mark.parametrize("name", OF_A_TABLE)
+@settings(max_examples=2)
+@given(data=st.data())
+def test_a_row_of_a_table_in_a_program(name, data):
+    check_in_a_program(name, *data.draw(calls(name)))
+
+
+def check_in_a_program(name, case, placements):
     """Values and gradients are those of one rank, and the collectives those of eager ranks."""
-    case, placements = data.draw(calls(name))
     placements = [p if p is None else tuple(R if q.is_partial() else q for q in p) for p in placements]
     row, wrt = ROWS[name], case.differentiable()
     arrays = {f"x{i}": x for i, x in enumerate(case.inputs) if isinstance(x, np.ndarray)}

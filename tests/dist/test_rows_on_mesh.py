@@ -12,6 +12,7 @@ from minipd.autograd.mode import no_grad
 from minipd.dist.api import dtensor_from_local
 from minipd.dist.mesh import parse_mesh
 from minipd.dist.placements import Partial, Replicate, Shard
+from minipd.dist.spmd.general import POINTWISE, WHOLE
 from minipd.framework import dtype as dtypes
 from minipd.framework.rank import current
 from minipd.framework.row import ROWS
@@ -131,9 +132,28 @@ def check(name, case, placements):
             close(g, w, what)
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if placed_cases(name)])
+PLACED = [name for name in CASES if placed_cases(name)]
+#: rows whose rule is an entry in a table: the mechanism is the same for all
+OF_A_TABLE = [name for name in PLACED if name in (*POINTWISE.split(), *WHOLE.split())]
+
+
+@pytest.mark.parametrize("name", [name for name in PLACED if name not in OF_A_TABLE])
 @settings(max_examples=40)
 @given(data=st.data())
 def test_a_row_on_a_mesh(name, data):
-    case, placements = data.draw(calls(name))
-    check(name, case, placements)
+    check(name, *data.draw(calls(name)))
+
+
+@pytest.mark.parametrize("name", OF_A_TABLE)
+@settings(max_examples=5)
+@given(data=st.data())
+def test_a_row_of_a_table_on_a_mesh(name, data):
+    check(name, *data.draw(calls(name)))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", OF_A_TABLE)
+@settings(max_examples=40)
+@given(data=st.data())
+def test_a_row_of_a_table_in_many_placements(name, data):
+    check(name, *data.draw(calls(name)))
