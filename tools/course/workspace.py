@@ -64,7 +64,8 @@ def _header(chapter: Chapter, exercise: Exercise) -> str:
     rows = [("Write", task), ("Read", exercise.lesson), ("Check", f"make check-{chapter.number} ARGS={exercise.name}")]
     lines = [f"Exercise {number} of chapter {chapter.number}: {exercise.title} (about {exercise.minutes} minutes)", ""]
     for label, text in rows:
-        lines += textwrap.wrap(" ".join(text.split()), 100, initial_indent=f"{label:8}", subsequent_indent=" " * 8)
+        lines += textwrap.wrap(" ".join(text.split()), 100, initial_indent=f"{label:8}", subsequent_indent=" " * 8,
+                               break_long_words=False, break_on_hyphens=False)        # a path stays in one piece
     lines += ["", *textwrap.wrap(
         f"While it is checked, what you write takes the place of {exercise.target.qualname} in "
         f"{exercise.target.module}; everything else there stays as it is. Helpers and imports that you add come along.",
