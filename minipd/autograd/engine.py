@@ -159,9 +159,10 @@ class Pass:
         """The gradient in memory of its own.  Rules pass on what they are given where they can (both operands of `+`
         get the very same array) or a view of it; whoever then scales one gradient in place must not change the others.
         """
-        if type(g.payload) is not np.ndarray or g.payload.base is None and id(g.payload) not in self.lent:
+        p = g.payload
+        if type(p) is not np.ndarray or p.base is None and id(p) not in self.lent:
             return g
-        return Assign(g)
+        return Assign(g) if self.create_graph else Tensor(p.copy())
 
 
 def argument(node: Node, which: int | str, track: bool) -> Any:
@@ -225,11 +226,10 @@ def _roots(outputs: Any, given: Any, who: str) -> list[tuple[Tensor, Tensor]]:
     if len(gs) != len(ys):
         raise ValueError(f"{who}: expected {len(ys)} gradients, one per output (None for ones), got {len(gs)}")
     roots = []
-    for i, y in enumerate(ys):
+    for y, g in zip(ys, gs, strict=True):
         if y.stop_gradient:
             raise RuntimeError(f"{who}: tensor {y.name} {describe(y.payload)} has stop_gradient=True: nothing that "
                                "made it wants a gradient; set stop_gradient=False on the inputs before computing it")
-        g = gs[i]
         roots.append((y, _ones(y.payload) if g is None else _fitting(y, g, who)))
     return roots
 

@@ -21,7 +21,7 @@ class Cast:
         return Meta(x.shape, dtype)
 
     def kernel(xp, x, *, dtype):
-        return _part(x, dtype).astype(dtype)
+        return (_part(x, dtype) if x.dtype.kind == "c" else x).astype(dtype)
 
     def kernel_out(xp, out, x, *, dtype):
         out[...] = _part(x, dtype)

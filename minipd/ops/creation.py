@@ -56,7 +56,9 @@ class FullLike:
         return Meta(like.shape, like.dtype if dtype is None else dtype)
 
     def kernel(xp, like, *, value, dtype=None):
-        return xp.full(like.shape, value, like.dtype if dtype is None else dtype)
+        out = xp.empty(like.shape, like.dtype if dtype is None else dtype)
+        out.fill(value)
+        return out
 
     def kernel_out(xp, out, like, *, value, dtype=None):
         out[...] = value
@@ -119,7 +121,10 @@ def shape_tuple(what: str, shape: Any) -> tuple:
         shape = shape.tolist()
     if isinstance(shape, int):
         shape = (shape,)
-    out = tuple(d if is_symbolic(d) else d.__index__() for d in shape)
+    try:
+        out = tuple(d if is_symbolic(d) else d.__index__() for d in shape)
+    except (TypeError, AttributeError):
+        raise TypeError(f"{what}: expected a shape, an int or a list of ints, got {shape!r}") from None
     for d in out:
         if isinstance(d, int) and d < 0:
             raise ValueError(f"{what}: expected a shape of sizes >= 0, got {list(out)}")

@@ -33,7 +33,7 @@ from minipd.ops.joining import Concat
 from minipd.ops.math import where
 from minipd.ops.reshape import Reshape, Squeeze, Transpose, Unsqueeze
 from minipd.ops.shapes import broadcast_shapes
-from minipd.ops.slicing import SetValue, normalized_part, take_part
+from minipd.ops.slicing import SetValue, Slice, normalized_part, take_part
 
 __all__: list[str] = []
 
@@ -51,7 +51,11 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     ([[2, 0], [5, 3]], [5, 0], [4, 5])
     """
     if type(index) is slice and x.payload.shape:            # the most frequent one needs no taking apart
-        return take_part(x, (0,), (normalized_part(index, x.payload.shape[0]),))
+        n = x.payload.shape[0]
+        start, end, stride = normalized_part(index, n)
+        if stride == 1 and (start, end) != (0, n):
+            return Slice(x, axes=(0,), starts=(start,), ends=(end,))
+        return take_part(x, (0,), ((start, end, stride),))
     found = parse_index(x, index)
     y = _basic(x, found)
     if not found.arrays:

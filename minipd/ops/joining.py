@@ -61,10 +61,10 @@ class Split:
         return tuple(Meta((*x.shape[:axis], n, *x.shape[axis + 1:]), x.dtype) for n in sections)
 
     def kernel(xp, x, *, sections, axis):
-        return tuple(map(xp.array, _parts(xp, x, sections, axis)))
+        return tuple(map(xp.array, _parts(x, sections, axis)))
 
     def kernel_out(xp, out, x, *, sections, axis):
-        for o, part in zip(out, _parts(xp, x, sections, axis), strict=True):
+        for o, part in zip(out, _parts(x, sections, axis), strict=True):
             o[...] = part
 
     def vjp_x(gs, x: Meta, sections, axis):
@@ -79,8 +79,13 @@ class Split:
         return Concat(*parts, axis=axis)
 
 
-def _parts(xp: Any, x: Any, sections: tuple, axis: int) -> list:
-    return xp.split(x, [sum_(sections[:i]) for i in range(1, len(sections))], axis)
+def _parts(x: Any, sections: tuple, axis: int) -> list:
+    parts, start = [], 0
+    before = (slice(None),) * axis
+    for n in sections:
+        parts.append(x[(*before, slice(start, start + n))])
+        start += n
+    return parts
 
 
 sum_ = sum
@@ -106,7 +111,10 @@ cat = concatenate = concat
 
 def of_one_dtype(xs: list[Tensor]) -> list[Tensor]:
     """Tensors cast to the dtype that all of them together are promoted to."""
-    wanted = functools.reduce(dtypes.promote, (x.payload.dtype for x in xs))
+    found = [x.payload.dtype for x in xs]
+    if found.count(found[0]) == len(found):
+        return xs
+    wanted = functools.reduce(dtypes.promote, found)
     return [x if x.payload.dtype == wanted else cast(x, wanted) for x in xs]
 
 

@@ -204,9 +204,10 @@ def transpose(x: Tensor, perm: Any, name: Any = None) -> Tensor:
     if isinstance(perm, int) and isinstance(name, int):
         a, b = (normalize_axis("transpose", i, x.ndim) for i in (perm, name))
         perm = [b if i == a else a if i == b else i for i in range(x.ndim)]
-    axes = tuple(normalize_axis("transpose", p, x.ndim) for p in perm)
-    if sorted(axes) != list(range(x.ndim)):
-        raise ValueError(f"transpose: expected a permutation of {x.ndim} dimensions, got {list(perm)}")
+    ndim = len(x.payload.shape)
+    axes = tuple([normalize_axis("transpose", p, ndim) for p in perm])
+    if len(axes) != ndim or len(set(axes)) != ndim:
+        raise ValueError(f"transpose: expected a permutation of {ndim} dimensions, got {list(perm)}")
     return Transpose(x, perm=axes)
 
 

@@ -15,7 +15,7 @@ from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import as_operand, reduce_to
-from minipd.ops.creation import full_like
+from minipd.ops.creation import FullLike
 from minipd.ops.reshape import Unsqueeze
 from minipd.ops.shapes import agree, normalize_axis
 
@@ -127,7 +127,7 @@ class SetValue:
 
 
 def _zeros_as(g: Tensor, like: Any) -> Tensor:
-    return full_like(as_operand(like), 0.0, g.dtype)
+    return FullLike(as_operand(like), value=0.0, dtype=g.payload.dtype)
 
 
 # ------------------------------------------------------------------------------------------- public functions
