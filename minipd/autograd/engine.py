@@ -225,13 +225,15 @@ def _roots(outputs: Any, given: Any, who: str) -> list[tuple[Tensor, Tensor]]:
     gs = [None] * len(ys) if given is None else _as_list(given)
     if len(gs) != len(ys):
         raise ValueError(f"{who}: expected {len(ys)} gradients, one per output (None for ones), got {len(gs)}")
-    roots = []
-    for y, g in zip(ys, gs, strict=True):
-        if y.stop_gradient:
-            raise RuntimeError(f"{who}: tensor {y.name} {describe(y.payload)} has stop_gradient=True: nothing that "
-                               "made it wants a gradient; set stop_gradient=False on the inputs before computing it")
-        roots.append((y, _ones(y.payload) if g is None else _fitting(y, g, who)))
-    return roots
+    return [root_of(y, g, who) for y, g in zip(ys, gs, strict=True)]
+
+
+def root_of(y: Tensor, g: Any, who: str) -> tuple[Tensor, Tensor]:
+    """What a pass starts from: an output and its gradient, ones if g is None."""
+    if y.stop_gradient:
+        raise RuntimeError(f"{who}: tensor {y.name} {describe(y.payload)} has stop_gradient=True: nothing that "
+                           "made it wants a gradient; set stop_gradient=False on the inputs before computing it")
+    return y, _ones(y.payload) if g is None else _fitting(y, g, who)
 
 
 def _ones(like: Any) -> Tensor:

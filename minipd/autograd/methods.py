@@ -19,7 +19,7 @@ def backward(self: Tensor, grad_tensor: Tensor | None = None, retain_graph: bool
     >>> x.grad.item()
     6.0
     """
-    engine.backward([self], None if grad_tensor is None else [grad_tensor], retain_graph)
+    engine.Pass(retain_graph, create_graph=False).run([engine.root_of(self, grad_tensor, "backward")])
 
 
 def gradient(self: Tensor) -> Any:

@@ -198,7 +198,7 @@ def normalize_axes(what: str, axis: Any, ndim: int) -> tuple[int, ...]:
 
 def reduced_shape(shape: tuple, axes: Sequence[int], keepdim: bool) -> tuple:
     """The shape after reducing `axes`."""
-    return tuple(1 if i in axes else d for i, d in enumerate(shape) if keepdim or i not in axes)
+    return tuple([1 if i in axes else d for i, d in enumerate(shape) if keepdim or i not in axes])
 
 
 def reduced_size(shape: tuple, axes: Sequence[int]) -> Any:
