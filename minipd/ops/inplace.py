@@ -22,7 +22,6 @@ from minipd.ops import (
     masking,
     math,
     matrices,
-    norms,
     pointwise,
     reshape,
     rounding,
@@ -47,8 +46,7 @@ INPLACE = {
     two_operands: "atan2 fmax fmin heaviside hypot logaddexp",
     float_parts: "copysign nan_to_num nextafter",
     special: """digamma erf erfinv gammainc gammaincc gammaln i0 i0e i1 i1e lgamma logit multigammaln polygamma sinc""",
-    norms: "renorm",
-    matrices: "addmm baddbmm",
+    matrices: "addmm baddbmm renorm",
     scatter: "index_add index_fill index_put scatter",
     along_axis: "put_along_axis scatter_add",
     masking: "masked_fill masked_scatter",
@@ -83,6 +81,7 @@ def inplace(function: Any, written: Any = write) -> Any:
         if not isinstance(x, Tensor):
             raise TypeError(f"{name}: expected a Tensor to write, got {type(x).__name__}")
         return written(x, function, *others, **attrs)
+    method.__dict__.pop("is_entrance", None)            # the function tells of its own errors, not of the write's
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"`{function.__name__}`, in place.  Returns the tensor itself."
     return method

@@ -31,7 +31,7 @@ isinf isnan logical_xor signbit
 WHOLE = """
 as_complex as_real fft_c2c fft_c2r fft_r2c frame numel overlap_add shape64
 gather gather_nd index_add index_put scatter_nd_add scatter_nd_reduce
-cholesky determinant eig eigh inverse lu matrix_exp p_norm pinv pivots_to_permutation qr slogdet solve svd
+cholesky determinant eig eigh inverse lu matrix_exp pinv pivots_to_permutation qr slogdet solve svd
 triangular_solve
 binomial multinomial poisson randint randperm standard_gamma
 argsort kthvalue mode searchsorted topk

@@ -1,4 +1,4 @@
-"""Rules of reductions: sum, mean, max, min, argmax, reduce_as.
+"""Rules of reductions: sum, mean, max, min, argmax, p_norm, reduce_as.
 
 Split over a reduced dimension, every rank reduces its own part and the result is Partial of the same kind.  Not so the
 mean: with 5 rows over 2 ranks the mean of two means is wrong, so it decomposes into a sum and a division by the global
@@ -62,6 +62,12 @@ def reduce_max(x: Any, *, axis: tuple[int, ...], keepdim: bool = False) -> Notat
 @spmd("min")
 def reduce_min(x: Any, *, axis: tuple[int, ...], keepdim: bool = False) -> Notation:
     return _extremum(x, axis, keepdim, "min")
+
+
+@spmd("p_norm")
+def p_norm(x: Any, *, porder: float, axis: tuple[int, ...], keepdim: bool = False) -> Notation:
+    word, out, gone = _over(x, axis, keepdim)
+    return Notation((word,), (out,), whole=gone)            # norms of parts do not add up to the norm
 
 
 @spmd("argmax", "argmin")

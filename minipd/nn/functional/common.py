@@ -7,13 +7,13 @@ from typing import Any
 from minipd.framework.context import using
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
-from minipd.nn.functional.distance import vector_norm
 from minipd.ops import embedding as lookup
 from minipd.ops.cast import cast
 from minipd.ops.creation import ones
 from minipd.ops.linalg import matmul
 from minipd.ops.logic import logical_and
 from minipd.ops.math import where
+from minipd.ops.matrices.norms import vector_norm
 from minipd.ops.reduce import sum
 from minipd.ops.shapes import agree, shapes_agree
 

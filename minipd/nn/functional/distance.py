@@ -1,35 +1,15 @@
-"""How far apart: norms of vectors, and what is made of them."""
+"""How far apart two vectors are."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from minipd.framework.tensor import Tensor
 from minipd.ops import reduce
-from minipd.ops.cast import cast
-from minipd.ops.elementary import sqrt
-from minipd.ops.math import abs, maximum, square, where
+from minipd.ops.math import maximum
+from minipd.ops.matrices.norms import vector_norm
 
 __all__ = ["cosine_similarity", "pairwise_distance"]
-
-
-def vector_norm(x: Tensor, p: float, axis: int, keepdim: bool = False) -> Tensor:
-    """(sum |x|^p)^(1/p) over `axis`; the largest |x| for p = inf, the smallest for -inf, their number but 0 for p = 0.
-
-    The gradient at a vector of zeros, where the norm has a corner, is 0, as in Paddle.
-    """
-    if p == 0:
-        return reduce.sum(cast(x != 0.0, x.dtype), axis, keepdim=keepdim)
-    if math.isinf(p):
-        return (reduce.max if p > 0 else reduce.min)(abs(x), axis, keepdim)
-    total = reduce.sum(square(x) if p == 2 else abs(x) ** p, axis, keepdim=keepdim)
-    if p == 1:
-        return total
-    # the power is taken of what is not 0, so that its slope, infinite at 0, never meets the gradient's 0 there
-    empty = total == 0.0
-    inside = where(empty, 1.0, total)
-    return where(empty, 0.0, sqrt(inside) if p == 2 else inside ** (1.0 / p))
 
 
 def pairwise_distance(x: Tensor, y: Tensor, p: float = 2.0, epsilon: float = 1e-6, keepdim: bool = False,

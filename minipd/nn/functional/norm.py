@@ -17,12 +17,12 @@ from minipd.framework.context import using
 from minipd.framework.dim import prod
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
-from minipd.nn.functional.distance import vector_norm
 from minipd.ops.cast import cast
 from minipd.ops.creation import zeros
 from minipd.ops.elementary import rsqrt
 from minipd.ops.joining import concat
 from minipd.ops.math import add_n, maximum, square
+from minipd.ops.matrices.norms import vector_norm
 from minipd.ops.norm import Standardize
 from minipd.ops.reduce import mean
 from minipd.ops.shapes import normalize_axis, require_floating, shapes_agree
@@ -77,6 +77,7 @@ def layer_norm(x: Tensor, normalized_shape: int | Sequence[int], weight: Tensor 
     >>> layer_norm(to_tensor([[1.0, 3.0]]), 2, epsilon=0.0).tolist()
     [[-1.0, 1.0]]
     """
+    require_floating("layer_norm", x.payload)
     sizes = _last_sizes("layer_norm", x, normalized_shape)
     out, _, _ = Standardize(_wide(x), axis=tuple(range(x.ndim - len(sizes), x.ndim)), epsilon=epsilon)
     return cast(_scaled_and_shifted("layer_norm", out, weight, bias, sizes, prod(sizes)), x.dtype)
@@ -102,6 +103,7 @@ def group_norm(x: Tensor, num_groups: int, epsilon: float = 1e-5, weight: Tensor
     >>> group_norm(to_tensor([[1.0, 3.0, 10.0, 30.0]]), 2, epsilon=0.0, data_format="NC").tolist()
     [[-1.0, 1.0, -1.0, 1.0]]
     """
+    require_floating("group_norm", x.payload)
     at = channel_axis("group_norm", x, data_format)
     shape = list(x.payload.shape)
     channels = shape[at]
@@ -168,6 +170,7 @@ def instance_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Te
     >>> instance_norm(to_tensor([[[1.0, 3.0], [10.0, 30.0]]]), eps=0.0, data_format="NCL").tolist()
     [[[-1.0, 1.0], [-1.0, 1.0]]]
     """
+    require_floating("instance_norm", x.payload)
     at = channel_axis("instance_norm", x, data_format)
     positions = tuple(i for i in range(1, x.ndim) if i != at)
     wide = _wide(x)

@@ -8,7 +8,7 @@ from minipd.ops.matrices.elimination import lu, lu_solve, lu_unpack
 from minipd.ops.matrices.equations import det, inv, inverse, slogdet, solve, triangular_solve
 from minipd.ops.matrices.functions import matrix_exp, matrix_power
 from minipd.ops.matrices.least_squares import lstsq, pinv
-from minipd.ops.matrices.norms import cdist, cond, dist, matrix_norm, norm, pdist, vector_norm
+from minipd.ops.matrices.norms import cdist, cond, dist, matrix_norm, norm, pdist, renorm, vector_norm
 from minipd.ops.matrices.orthogonal import householder_product, ormqr, qr
 from minipd.ops.matrices.parts import matrix_transpose
 from minipd.ops.matrices.positive_definite import cholesky, cholesky_inverse, cholesky_solve
@@ -35,6 +35,6 @@ __all__ = [
     "cross", "det", "dist", "dot", "eig", "eigh", "eigvals", "eigvalsh", "einsum", "ger", "householder_product",
     "inner", "inv", "inverse", "kron", "lstsq", "lu", "lu_solve", "lu_unpack", "matrix_exp", "matrix_norm",
     "matrix_power", "matrix_rank", "matrix_transpose", "mm", "multi_dot", "mv", "norm", "ormqr", "outer",
-    "pca_lowrank", "pdist", "pinv", "qr", "slogdet", "solve", "svd", "svd_lowrank", "svdvals", "tensordot", "trace",
-    "triangular_solve", "vecdot", "vector_norm",
+    "pca_lowrank", "pdist", "pinv", "qr", "renorm", "slogdet", "solve", "svd", "svd_lowrank", "svdvals", "tensordot",
+    "trace", "triangular_solve", "vecdot", "vector_norm",
 ]  # fmt: skip

@@ -19,11 +19,11 @@ from minipd.ops.math import where
 from minipd.ops.matrices.equations import inverse
 from minipd.ops.matrices.parts import conjugate, matrix_transpose, require_matrix
 from minipd.ops.matrices.singular_values import svdvals
-from minipd.ops.promotion import promoted
+from minipd.ops.promotion import as_tensor, promoted
 from minipd.ops.reduce import unreduced
-from minipd.ops.shapes import normalize_axes, normalize_axis, reduced_shape
+from minipd.ops.shapes import a_number, normalize_axes, normalize_axis, reduced_shape, require_floating, require_inexact
 
-__all__ = ["cdist", "cond", "dist", "matrix_norm", "norm", "pdist", "vector_norm"]
+__all__ = ["cdist", "cond", "dist", "matrix_norm", "norm", "pdist", "renorm", "vector_norm"]
 
 INF = float("inf")
 
@@ -74,17 +74,11 @@ def vector_norm(x: Tensor, p: float = 2.0, axis: int | Sequence[int] | None = No
     (5.0, 4.0)
     """
     x = x if dtype is None else cast(x, dtype)
-    _require_inexact("vector_norm", x)
+    require_inexact("vector_norm", x.payload)
     if isinstance(p, bool) or not isinstance(p, (int, float)):
         raise ValueError(f"vector_norm: expected a number for p, got {p!r}")
     axes = normalize_axes("vector_norm", axis, x.ndim)
     return into(out, _vector_norm(x, float(p), axes, keepdim))
-
-
-def _require_inexact(what: str, x: Tensor) -> None:
-    if x.payload.dtype not in dtypes.INEXACT:
-        raise TypeError(f"{what}: expected a floating or complex tensor, got {describe(x)}; cast it first, "
-                        "x.astype('float32')")
 
 
 def _vector_norm(x: Tensor, p: float, axes: tuple, keepdim: bool) -> Tensor:
@@ -112,7 +106,7 @@ def matrix_norm(x: Tensor, p: Any = "fro", axis: Any = (-2, -1), keepdim: bool =
     >>> matrix_norm(x, 1).item(), matrix_norm(x, float("inf")).item()
     (6.0, 7.0)
     """
-    _require_inexact("matrix_norm", x)
+    require_inexact("matrix_norm", x.payload)
     if not isinstance(axis, (list, tuple)) or len(axis) != 2:
         raise ValueError(f"matrix_norm: expected two axes, of rows and columns, got {axis!r}")
     row, column = (normalize_axis("matrix_norm", a, x.ndim) for a in axis)
@@ -146,7 +140,7 @@ def norm(x: Tensor, p: Any = None, axis: Any = None, keepdim: bool = False, out:
     [5.0, 10.0]
     """
     x = x if dtype is None else cast(x, dtype)
-    _require_inexact("norm", x)
+    require_inexact("norm", x.payload)
     if isinstance(axis, (list, tuple)) and len(axis) == 2 and p is not None:
         return into(out, matrix_norm(x, p, axis, keepdim))
     if p == "nuc":
@@ -178,6 +172,27 @@ def cond(x: Tensor, p: Any = None, name: str | None = None) -> Tensor:
         s = svdvals(x)
         return s.max(-1) / s.min(-1) if p == 2 else s.min(-1) / s.max(-1)
     return matrix_norm(x, p) * matrix_norm(inverse(x), p)
+
+
+def renorm(x: Tensor, p: float, axis: int, max_norm: float) -> Tensor:
+    """x with every slice along `axis` whose p-norm is above `max_norm` scaled down to it.
+
+    p: positive, infinity too.
+    Raises: ValueError for p or max_norm that are not positive.
+
+    >>> from minipd.ops.creation import to_tensor
+    >>> renorm(to_tensor([[6.0, 8.0], [0.25, 0.0]]), 2.0, 0, 5.0).tolist()
+    [[3.0, 4.0], [0.25, 0.0]]
+    """
+    x = as_tensor("renorm", x)
+    require_floating("renorm", x.payload)
+    p, max_norm = a_number("renorm", "p", p), a_number("renorm", "max_norm", max_norm)
+    if p <= 0 or max_norm < 0:
+        raise ValueError(f"renorm: expected a positive p and a max_norm that is not negative, got p={p}, "
+                         f"max_norm={max_norm}")
+    axis = normalize_axis("renorm", axis, x.ndim)
+    norms = _vector_norm(x, float(p), tuple(i for i in range(x.ndim) if i != axis), True)
+    return x * where(norms > max_norm, max_norm / (norms + 1e-7), 1.0)
 
 
 # ------------------------------------------------------------------------------------------------ distances
