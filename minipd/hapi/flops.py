@@ -93,10 +93,7 @@ def flops(net: Layer, input_size: list[int], custom_ops: dict[type, Callable] | 
         total[0], total[1] = total[0] + n, total[1] + params
         rows[layer] = layer.full_name(), str(list(x.shape)), str(list(y.shape)), str(params), str(n)
 
-    hooks = [layer.register_forward_post_hook(note) for layer in leaves]
-    call_in_eval(net, [zeros(list(input_size))])
-    for hook in hooks:
-        hook.remove()
+    call_in_eval(net, [zeros(list(input_size))], leaves, note)
     if print_detail:
         print(_table(("Layer Name", "Input Shape", "Output Shape", "Params", "Flops"),
                      [rows[layer] for layer in leaves if layer in rows]))

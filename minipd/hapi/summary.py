@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,21 +81,24 @@ def called_layers(net: Layer, inputs: Sequence[Any]) -> list[_Row]:
     cells = {part for layer in layers if isinstance(layer, RNNBase) for part in layer.sublayers()}
     layers = [layer for layer in layers if isinstance(layer, RNNBase) or layer not in cells and not isinstance(
         layer, (Sequential, LayerList)) and (layer is not net or not layer.sublayers())]
-    hooks = [layer.register_forward_post_hook(note) for layer in layers]
-    call_in_eval(net, inputs)
-    for hook in hooks:
-        hook.remove()
+    call_in_eval(net, inputs, layers, note)
     return list(rows.values())
 
 
-def call_in_eval(net: Layer, inputs: Sequence[Any]) -> None:
-    """Call the network in evaluation mode, and leave each of its layers in the mode that it was in."""
+def call_in_eval(net: Layer, inputs: Sequence[Any], layers: Sequence[Layer], note: Callable) -> None:
+    """Call the network in evaluation mode, with `note` as a hook of these layers.
+
+    Each layer is left in the mode that it was in, and without the hook, whatever the call raises.
+    """
     modes = [(layer, layer.training) for layer in net.sublayers(include_self=True)]
+    hooks = [layer.register_forward_post_hook(note) for layer in layers]
     net.eval()
     try:
         with using(grad=False):
             net(*inputs)
     finally:
+        for hook in hooks:
+            hook.remove()
         for layer, training in modes:
             layer.training = training
 

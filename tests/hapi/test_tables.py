@@ -131,3 +131,12 @@ def test_flops_counted_by_the_user(capsys):
     assert "Customize Function has been applied to <class 'minipd.nn.activation.Softmax'>" in out
     assert "Cannot find suitable count function for <class 'minipd.nn.activation.Sigmoid'>. Treat it as zero" in out
     assert not hasattr(net[1], "total_ops")
+
+
+@pytest.mark.parametrize("table", [paddle.summary, paddle.flops])
+def test_a_call_that_fails_leaves_the_network_as_it_was(table, capsys):
+    net = nn.Sequential(nn.ReLU(), nn.Linear(3, 4))
+    with pytest.raises(ValueError, match="matmul"):
+        table(net, [2, 5])
+    for layer in net.sublayers(include_self=True):
+        assert layer.training and not layer._post_hooks
