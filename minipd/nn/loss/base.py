@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from minipd.nn import functional as F
 from minipd.nn.function_layer import FunctionLayer
+from minipd.nn.functional.loss.reduction import check_reduction
 
 __all__: list[str] = []
 
@@ -20,7 +20,7 @@ class Loss(FunctionLayer):
 
     def __init__(self, name: str | None = None, **options: Any):
         if "reduction" in options:
-            F.check_reduction(type(self).__name__, options["reduction"], *self.reductions)
+            check_reduction(type(self).__name__, options["reduction"], *self.reductions)
         super().__init__(name, **options)
 
     def extra_repr(self) -> str:

@@ -38,7 +38,6 @@ from minipd.nn.functional.loss.margin import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
-from minipd.nn.functional.loss.reduction import check_reduction
 from minipd.nn.functional.loss.regression import (
     gaussian_nll_loss,
     kl_div,
@@ -51,7 +50,7 @@ from minipd.nn.functional.loss.regression import (
 from minipd.nn.functional.loss.sequence import ctc_loss, rnnt_loss
 
 __all__ = ["adaptive_log_softmax_with_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
-           "check_reduction", "class_center_sample", "cosine_embedding_loss", "cross_entropy", "ctc_loss",
+           "class_center_sample", "cosine_embedding_loss", "cross_entropy", "ctc_loss",
            "dice_loss", "gaussian_nll_loss", "hinge_embedding_loss", "hsigmoid_loss", "kl_div", "l1_loss", "log_loss",
            "margin_cross_entropy", "margin_ranking_loss", "mse_loss", "multi_label_margin_loss",
            "multi_label_soft_margin_loss", "multi_margin_loss", "nll_loss", "npair_loss", "poisson_nll_loss",

@@ -8,7 +8,7 @@ from minipd.ops import reduce
 from minipd.ops.cast import cast
 from minipd.ops.shapes import shapes_agree
 
-__all__ = ["check_reduction"]
+__all__: list[str] = []
 
 
 def check_reduction(what: str, reduction: str, *others: str) -> None:
