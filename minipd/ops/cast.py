@@ -6,6 +6,7 @@ from typing import Any
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.meta import Meta
+from minipd.framework.rank import dispatch
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import write_anew
@@ -45,7 +46,12 @@ def cast(x: Tensor, dtype: Any) -> Tensor:
     own = x.payload.dtype
     if own is dtype or own == (d := dtypes.to_np(dtype)):
         return x
-    return Cast(x, dtype=d)
+    return dispatch(Cast, (x,), {"dtype": d})
+
+
+def widened(x: Tensor) -> Tensor:
+    """x, in float32 if it is of low precision: for what is rounded once, at its end."""
+    return cast(x, dtypes.float32) if x.payload.dtype in dtypes.LOW_PRECISION else x
 
 
 def cast_(x: Tensor, dtype: Any) -> Tensor:

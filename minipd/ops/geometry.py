@@ -19,6 +19,8 @@ __all__: list[str] = []
 #: no size, stride or padding is larger: tables of windows are lists, which must end
 LARGEST = 1 << 24
 FORMATS = {1: ("NCL", "NLC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
+CHANNELS_SECOND = ("NC", *(second for second, _ in FORMATS.values()))
+CHANNELS_LAST = tuple(last for _, last in FORMATS.values())
 
 
 def spatial(what: str, x: Any, n: int) -> None:
@@ -33,6 +35,19 @@ def channels_last(what: str, data_format: str, n: int) -> bool:
     if data_format not in FORMATS[n]:
         raise ValueError(f"{what}: expected data_format {' or '.join(map(repr, FORMATS[n]))}, got {data_format!r}")
     return data_format == FORMATS[n][1]
+
+
+def channel_axis(what: str, x: Tensor, data_format: str) -> int:
+    """Where the channels of x are.
+
+    Raises: ValueError for an unknown data_format, or fewer than 2 dimensions.
+    """
+    if data_format not in CHANNELS_SECOND + CHANNELS_LAST:
+        raise ValueError(f"{what}: expected a data_format among {', '.join(CHANNELS_SECOND + CHANNELS_LAST)}, got "
+                         f"{data_format!r}")
+    if x.ndim < 2:
+        raise ValueError(f"{what}: expected a tensor [N, C, ...] of at least 2 dimensions, got {describe(x.payload)}")
+    return x.ndim - 1 if data_format in CHANNELS_LAST else 1
 
 
 def first(x: Tensor, last: bool) -> Tensor:

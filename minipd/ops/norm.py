@@ -10,12 +10,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from minipd.framework import dtype as dtypes
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
-from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import expand_as, reduce_to
-from minipd.ops.cast import cast
+from minipd.ops.cast import cast, widened
 from minipd.ops.elementary import rsqrt
 from minipd.ops.math import square
 from minipd.ops.reduce import Mean, count
@@ -53,7 +51,7 @@ class RmsNorm:
 
     def vjp(g, x, scale, epsilon):      # with r = (mean(x^2) + epsilon)^(-1/2), n = x r, h = g scale:
         axis = tuple(range(x.ndim - scale.ndim, x.ndim))
-        g, wide, s = _wide(g), _wide(x), _wide(scale)
+        g, wide, s = widened(g), widened(x), widened(scale)
         r = rsqrt(Mean(square(wide), axis=axis, keepdim=True) + epsilon)
         n, h = wide * r, g * s
         dx = r * (h - n * Mean(h * n, axis=axis, keepdim=True))         # d/dx = r (h - n mean(h n))
@@ -72,10 +70,6 @@ def _normalize(xp: Any, out: Any, x: Any, scale: Any, epsilon: float) -> None:
     xp.reciprocal(r, out=r)
     xp.multiply(x, r.reshape(x.shape[:x.ndim - scale.ndim] + (1,) * scale.ndim), out=out)
     out *= scale
-
-
-def _wide(x: Tensor) -> Tensor:
-    return cast(x, dtypes.float32) if x.payload.dtype in dtypes.LOW_PRECISION else x
 
 
 @op("standardize", Trait.MULTI)

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minipd.framework import dtype as dtypes
 from minipd.framework.context import using
 from minipd.framework.row import ROWS
 from minipd.framework.tensor import Tensor
-from minipd.ops.cast import cast
+from minipd.ops.cast import cast, widened
 from minipd.ops.creation import zeros_like
 from minipd.ops.logic import logical_not, logical_or
 from minipd.ops.scaling import scale
@@ -115,8 +114,7 @@ class Core:
         new_params, new_state = [], []
         for (p, g), s in zip(pairs, state, strict=True):
             group = self._group(p)
-            low = p.payload.dtype in dtypes.LOW_PRECISION
-            wide = s["fp32_master"] if "fp32_master" in s else cast(p, "float32") if low else p
+            wide = s["fp32_master"] if "fp32_master" in s else widened(p)
             g = cast(g, wide.dtype)
             term = self.decay_term(p, group)
             g = g if term is None else term(wide, g)
@@ -131,7 +129,7 @@ class Core:
     def init_state(self, param: Tensor) -> State:
         """What the optimizer keeps for `param` before its first step, with its placements."""
         with using(grad=False):
-            wide = cast(param, "float32") if param.payload.dtype in dtypes.LOW_PRECISION else param
+            wide = widened(param)
             state = {name: self.first(name, wide) for name in self.state_names}
             if wide is not param and self.multi_precision:
                 state["fp32_master"] = wide

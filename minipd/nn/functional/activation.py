@@ -17,6 +17,7 @@ from minipd.ops.activation import Gelu, LogSoftmax, log_sigmoid, relu, sigmoid, 
 from minipd.ops.cast import cast
 from minipd.ops.creation import arange
 from minipd.ops.elementary import expm1, log, tanh
+from minipd.ops.geometry import channel_axis
 from minipd.ops.inplace import inplace
 from minipd.ops.logic import logical_or
 from minipd.ops.math import abs, minimum, where
@@ -71,15 +72,15 @@ def leaky_relu(x: Tensor, negative_slope: float = 0.01, name: str | None = None)
 def prelu(x: Tensor, weight: Tensor, data_format: str = "NCHW", name: str | None = None) -> Tensor:
     """x where it is positive, else weight x; weight [1], or [C] with one slope for each channel.   (He et al. 2015)
 
-    data_format: C is the second dimension, or the last one where the name ends with C.
-    Raises: ValueError for a weight of another size.
+    data_format: C is the second dimension, or the last one where the name (but "NC") ends with C.
+    Raises: ValueError for a weight of another size, or an unknown data_format.
     """
     own, got = tuple(x.payload.shape), tuple(weight.payload.shape)
     if len(got) != 1 or got != (1,) and x.ndim < 2:
         raise ValueError(f"prelu: expected a weight [1], or [C] for x [N, C, ...], got {describe(weight.payload)} for "
                          f"x {describe(x.payload)}")
     if got != (1,):
-        at = x.ndim - 1 if data_format in ("NC", "NLC", "NHWC", "NDHWC") else 1
+        at = channel_axis("prelu", x, data_format)
         if not agree(got[0], own[at], "prelu: slopes and channels"):
             raise ValueError(f"prelu: expected one slope for each of the {own[at]} channels of {describe(x.payload)}, "
                              f"got weight {describe(weight.payload)}")

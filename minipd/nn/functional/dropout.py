@@ -14,6 +14,7 @@ from minipd.framework.tensor import Tensor
 from minipd.framework.views import write
 from minipd.ops import random
 from minipd.ops.creation import ones
+from minipd.ops.geometry import channels_last
 from minipd.ops.shapes import normalize_axes, require_floating
 
 __all__ = ["alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
@@ -46,19 +47,17 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 def dropout2d(x: Tensor, p: float = 0.5, training: bool = True, data_format: str = "NCHW",
               name: str | None = None) -> Tensor:
     """`dropout` of whole channels of x [N, C, H, W], or [N, H, W, C] in data_format "NHWC"."""
-    return _of_channels("dropout2d", x, p, training, (4,), _channel("dropout2d", data_format, "NCHW", "NHWC"))
+    return _of_channels("dropout2d", x, p, training, (4,), _channel("dropout2d", data_format, 2))
 
 
 def dropout3d(x: Tensor, p: float = 0.5, training: bool = True, data_format: str = "NCDHW",
               name: str | None = None) -> Tensor:
     """`dropout` of whole channels of x [N, C, D, H, W], or [N, D, H, W, C] in data_format "NDHWC"."""
-    return _of_channels("dropout3d", x, p, training, (5,), _channel("dropout3d", data_format, "NCDHW", "NDHWC"))
+    return _of_channels("dropout3d", x, p, training, (5,), _channel("dropout3d", data_format, 3))
 
 
-def _channel(what: str, data_format: str, second: str, last: str) -> int:
-    if data_format not in (second, last):
-        raise ValueError(f"{what}: expected data_format {second!r} or {last!r}, got {data_format!r}")
-    return 1 if data_format == second else -1
+def _channel(what: str, data_format: str, n: int) -> int:
+    return -1 if channels_last(what, data_format, n) else 1
 
 
 def _of_channels(what: str, x: Tensor, p: float, training: bool, ranks: tuple[int, ...], channel: int,

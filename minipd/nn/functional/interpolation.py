@@ -7,6 +7,7 @@ from typing import Any
 from minipd.framework.dim import is_symbolic, same
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
+from minipd.ops import geometry
 from minipd.ops.creation import assign
 from minipd.ops.geometry import LARGEST, back, first, ints
 from minipd.ops.interpolate import Interp
@@ -14,7 +15,8 @@ from minipd.ops.pooling import average_to
 
 __all__ = ["interpolate", "upsample"]
 
-FORMATS = {1: ("NCW", "NCL", "NWC", "NLC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
+#: W is another name for L
+FORMATS = geometry.FORMATS | {1: ("NCW", "NCL", "NWC", "NLC")}
 #: mode -> (what it is along each axis, for how many spatial dimensions)
 MODES = {"nearest": ("nearest", (1, 2, 3)), "linear": ("linear", (1,)), "bilinear": ("linear", (2,)),
          "trilinear": ("linear", (3,)), "bicubic": ("cubic", (2,)), "area": ("area", (1, 2, 3))}
@@ -62,7 +64,7 @@ def interpolate(x: Tensor, size: Any = None, scale_factor: Any = None, mode: str
     if all(map(same, sizes, x.payload.shape[2:])):
         return back(assign(x), last)
     if along_axis == "area":
-        return back(average_to("interpolate", n, x, list(sizes), {1: "NCL", 2: "NCHW", 3: "NCDHW"}[n]), last)
+        return back(average_to("interpolate", n, x, list(sizes), geometry.FORMATS[n][0]), last)
     for axis, (to, scale) in enumerate(zip(sizes, scales, strict=True), 2):
         x = Interp(x, axis=axis, size=to, mode=along_axis, align_corners=bool(align_corners),
                    align_mode=1 if along_axis == "nearest" else align_mode, scale=scale, antialias=bool(antialias))

@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minipd.framework import dtype as dtypes
 from minipd.framework.context import using
 from minipd.framework.dim import prod
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
-from minipd.ops.cast import cast
+from minipd.ops.cast import cast, widened
 from minipd.ops.creation import zeros
 from minipd.ops.elementary import rsqrt
+from minipd.ops.geometry import channel_axis
 from minipd.ops.joining import concat
 from minipd.ops.math import add_n, maximum, square
 from minipd.ops.matrices.norms import vector_norm
@@ -29,27 +29,6 @@ from minipd.ops.shapes import normalize_axis, require_floating, shapes_agree
 from minipd.ops.slicing import slice
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "normalize", "rms_norm"]
-
-CHANNEL_SECOND = ("NC", "NCL", "NCHW", "NCDHW")
-CHANNEL_LAST = ("NLC", "NHWC", "NDHWC")
-
-
-def channel_axis(what: str, x: Tensor, data_format: str) -> int:
-    """Where the channels of x are.
-
-    Raises: ValueError for an unknown data_format, or fewer than 2 dimensions.
-    """
-    if data_format not in CHANNEL_SECOND + CHANNEL_LAST:
-        raise ValueError(f"{what}: expected a data_format among {', '.join(CHANNEL_SECOND + CHANNEL_LAST)}, got "
-                         f"{data_format!r}")
-    if x.ndim < 2:
-        raise ValueError(f"{what}: expected a tensor [N, C, ...] of at least 2 dimensions, got {describe(x.payload)}")
-    return x.ndim - 1 if data_format in CHANNEL_LAST else 1
-
-
-def _wide(x: Tensor) -> Tensor:
-    return cast(x, dtypes.float32) if x.payload.dtype in dtypes.LOW_PRECISION else x
-
 
 def _scaled_and_shifted(what: str, x: Tensor, weight: Tensor | None, bias: Tensor | None, shape: Sequence[Any],
                         features: Any) -> Tensor:
@@ -79,8 +58,8 @@ def layer_norm(x: Tensor, normalized_shape: int | Sequence[int], weight: Tensor 
     """
     require_floating("layer_norm", x.payload)
     sizes = _last_sizes("layer_norm", x, normalized_shape)
-    out, _, _ = Standardize(_wide(x), axis=tuple(range(x.ndim - len(sizes), x.ndim)), epsilon=epsilon)
-    return cast(_scaled_and_shifted("layer_norm", out, weight, bias, sizes, prod(sizes)), x.dtype)
+    out, _, _ = Standardize(widened(x), axis=tuple(range(x.ndim - len(sizes), x.ndim)), epsilon=epsilon)
+    return cast(_scaled_and_shifted("layer_norm", out, weight, bias, sizes, prod(sizes)), x.payload.dtype)
 
 
 def _last_sizes(what: str, x: Tensor, normalized_shape: int | Sequence[int]) -> tuple:
@@ -110,7 +89,7 @@ def group_norm(x: Tensor, num_groups: int, epsilon: float = 1e-5, weight: Tensor
     if num_groups < 1 or channels % num_groups:
         raise ValueError(f"group_norm: expected a number of groups that divides the channels, got num_groups="
                          f"{num_groups} for {channels} channels of {describe(x.payload)}")
-    grouped = _wide(x).reshape([*shape[:at], num_groups, channels // num_groups, *shape[at + 1:]])
+    grouped = widened(x).reshape([*shape[:at], num_groups, channels // num_groups, *shape[at + 1:]])
     out, _, _ = Standardize(grouped, axis=tuple(i for i in range(1, grouped.ndim) if i != at), epsilon=epsilon)
     out = _scaled_and_shifted("group_norm", out.reshape(shape), weight, bias, _per_channel(x, at), channels)
     return cast(out, x.dtype)
@@ -139,7 +118,7 @@ def batch_norm(x: Tensor, running_mean: Tensor, running_var: Tensor, weight: Ten
     require_floating("batch_norm", x.payload)
     at = channel_axis("batch_norm", x, data_format)
     per_channel = _per_channel(x, at)
-    wide = _wide(x)
+    wide = widened(x)
     if not training if use_global_stats is None else use_global_stats:
         scale = rsqrt(cast(running_var, wide.dtype) + epsilon).reshape(per_channel)
         out = (wide - cast(running_mean, wide.dtype).reshape(per_channel)) * scale
@@ -173,7 +152,7 @@ def instance_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Te
     require_floating("instance_norm", x.payload)
     at = channel_axis("instance_norm", x, data_format)
     positions = tuple(i for i in range(1, x.ndim) if i != at)
-    wide = _wide(x)
+    wide = widened(x)
     out = Standardize(wide, axis=positions, epsilon=eps)[0] if positions else wide * 0.0
     out = _scaled_and_shifted("instance_norm", out, weight, bias, _per_channel(x, at), x.payload.shape[at])
     return cast(out, x.dtype)
@@ -192,7 +171,7 @@ def rms_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tenso
     [[1.0, -1.0]]
     """
     n = len(_last_sizes("rms_norm", input, normalized_shape))
-    x = _wide(input)
+    x = widened(input)
     x = x * rsqrt(mean(square(x), tuple(range(-n, 0)), keepdim=True) + eps)
     x = cast(x, input.dtype)
     return x if weight is None else x * weight
