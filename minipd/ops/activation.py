@@ -36,7 +36,7 @@ class Relu(Unary):
         xp.maximum(x, x.dtype.type(0), out=out)
 
     def vjp_x(g, out):
-        return g * cast(out > 0.0, g.dtype)
+        return g * cast(out > 0.0, g.payload.dtype)
 
 
 @op("sigmoid")

@@ -157,7 +157,8 @@ class Minimum(Binary):
 
 
 def _of_the_winner(g: Tensor, wins: Tensor, ties: Tensor) -> Tensor:
-    return g * (cast(wins, g.dtype) + cast(ties, g.dtype) * 0.5)
+    dtype = g.payload.dtype
+    return g * (cast(wins, dtype) + cast(ties, dtype) * 0.5)
 
 
 @op("where", Trait.ELEMENTWISE, Trait.EXACT)
