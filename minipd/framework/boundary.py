@@ -30,26 +30,33 @@ KINDS: dict[str, tuple[type, ...]] = {
 NUMBER_LIKE = ("int", "float", "bool")
 
 
+#: the methods with names of Python's own that users call by other means
+DUNDERS = ("__init__", "__call__", "__iter__", "__len__", "__getitem__", "__setitem__", "__delitem__")
+
+
 def open_to_users(module: types.ModuleType) -> None:
     """Let the public functions of a namespace be entrances, and the methods of its classes.
 
-    Code inside the library goes on to call the functions.  `forward` is left alone: `Layer.__call__` tells of it; and
-    tensors, whose methods `ops.methods` makes entrances.
+    Code inside the library goes on to call the functions.  `forward` is left alone: `Layer.__call__` tells of it.
     """
     for name in getattr(module, "__all__", ()):
         value = getattr(module, name)
         if isinstance(value, types.FunctionType):
             setattr(module, name, entrance(value))
-        elif isinstance(value, type) and not issubclass(value, (Tensor, BaseException)):
+        elif isinstance(value, type) and not issubclass(value, (BaseException, enum.Enum)):
             for cls in value.__mro__:
-                if cls.__module__.startswith("minipd.") and not issubclass(cls, enum.Enum):
-                    _open_class(cls)
+                if cls is Tensor:
+                    _open_class(cls, ())
+                elif cls.__module__.startswith("minipd."):
+                    _open_class(cls, DUNDERS)
 
 
-def _open_class(cls: type) -> None:
+def _open_class(cls: type, dunders: tuple) -> None:
     for name, method in list(vars(cls).items()):
-        public = name == "__init__" or name != "forward" and not name.startswith("_")
-        if public and isinstance(method, types.FunctionType) and inspect.signature(method).parameters:
+        public = name in dunders if name.startswith("_") else name not in ("forward", "values")
+        if name == "__call__" and hasattr(cls, "forward") or not isinstance(method, types.FunctionType):
+            continue
+        if public and (dunders or len(inspect.signature(method).parameters) > 1):      # x.numpy() has nothing to tell
             setattr(cls, name, entrance(method))
 
 
@@ -76,14 +83,15 @@ def tell(function: Callable, args: tuple, kwargs: dict, error: Exception) -> Non
     """Say of an error which call it belongs to; or raise a better one in its place."""
     if getattr(error, "told", False) or _of_the_user(error):
         return                              # by a public function further inside
-    if "." in function.__qualname__ and function.__name__ != "forward" and _called_by_the_library():
+    if "self" in getattr(function, "__code__", tell.__code__).co_varnames[:1] and function.__name__ != "forward" and _called_by_the_library():
         return                              # a method that another one needs: the user has called that
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments
     except TypeError:
         return                              # Python has said already what is wrong with the arguments
     name = _name(function, given)
-    given.pop("self", None)
+    if not hasattr(given.get("self"), "payload"):       # of a tensor there is more to say than its class
+        given.pop("self", None)
     if not _speaks(error):
         wrong = _wrong_kind(function, given)
         if wrong is not None:
@@ -106,10 +114,10 @@ def tell_user(function: Callable, args: tuple, error: Exception) -> None:
 
 def _name(function: Callable, given: dict) -> str:
     """`flatten`, and of methods `Linear` (for its constructor and for a call) or `Adam.step`."""
-    if "self" not in given:
+    if "self" not in given or hasattr(given["self"], "payload"):
         return function.__name__
     owner = type(given["self"]).__name__
-    return owner if function.__name__ in ("__init__", "forward") else f"{owner}.{function.__name__}"
+    return owner if function.__name__ in ("forward", *DUNDERS) else f"{owner}.{function.__name__}"
 
 
 def _of_the_user(error: Exception) -> bool:

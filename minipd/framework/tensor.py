@@ -17,7 +17,7 @@ import numpy as np
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.memory import InMemory
-from minipd.framework.meta import describe
+from minipd.framework.meta import describe, is_traced
 from minipd.framework.printing import PREFIX, text_of
 from minipd.framework.rank import current
 from minipd.framework.size import Size
@@ -186,7 +186,7 @@ class Tensor(InMemory, TensorMethods):
     # ------------------------------------------------------------------------------------------------ handles
     def detach(self) -> Tensor:
         """A tensor on the same memory without gradient history (later writes to either are seen by both)."""
-        if getattr(type(self.payload), "traced", False):
+        if is_traced(self.payload):
             return self.payload.detached(self)
         t = Tensor(self.payload)
         t.storage = aliased(self)
@@ -275,6 +275,9 @@ class Parameter(Tensor):
 
     def __init__(self, data: Any, requires_grad: bool = True):
         """data: a Tensor, whose memory the parameter shares, or a payload."""
+        if data is not None and not (hasattr(data, "shape") and hasattr(data, "dtype")):
+            raise TypeError(f"Parameter: expected a Tensor, got {type(data).__name__} {data!r}; make one of it first, "
+                            "paddle.to_tensor(...)")
         super().__init__(data.payload if isinstance(data, Tensor) else data)
         if isinstance(data, Tensor):
             self.storage = aliased(data)

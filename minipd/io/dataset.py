@@ -41,7 +41,7 @@ class IterableDataset:
 class TensorDataset(Dataset):
     """Sample i is row i of each of several tensors (or arrays).
 
-    Raises: ValueError if they have different numbers of rows.
+    Raises: ValueError if they have different numbers of rows, TypeError for a tensor without rows.
 
     >>> from minipd.ops.creation import to_tensor
     >>> x, y = TensorDataset([to_tensor([[1.0], [2.0]]), to_tensor([3, 4])])[1]
@@ -53,6 +53,9 @@ class TensorDataset(Dataset):
         if isinstance(tensors, (Tensor, np.ndarray)):
             raise TypeError(f"TensorDataset: expected a list of tensors, got a {type(tensors).__name__}; write [...] "
                             "around it")
+        if any(not hasattr(t, "__len__") or getattr(t, "ndim", 1) == 0 for t in tensors):
+            raise TypeError(f"TensorDataset: expected tensors of at least 1 dimension, of whose rows it has the samples, "
+                            f"got {', '.join(str(list(getattr(t, 'shape', ()))) for t in tensors)}")
         if len({len(t) for t in tensors}) > 1:
             raise ValueError(f"TensorDataset: expected tensors with the same number of rows, got "
                              f"{', '.join(str(len(t)) for t in tensors)}")
@@ -149,6 +152,10 @@ class Subset(Dataset):
     """
 
     def __init__(self, dataset: Any, indices: Sequence[int]):
+        if not hasattr(dataset, "__getitem__"):
+            raise TypeError(f"Subset: expected a dataset of which samples can be taken by number, got {dataset!r}")
+        if not hasattr(indices, "__getitem__"):
+            raise TypeError(f"Subset: expected a list of sample numbers, got {indices!r}")
         self.dataset, self.indices = dataset, indices
 
     def __getitem__(self, index: int) -> Any:

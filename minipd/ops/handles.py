@@ -123,17 +123,19 @@ def apply(self: Tensor, func: Callable[[Tensor], Tensor]) -> Tensor:
 
     Raises: RuntimeError if the tensor takes part in differentiation, as in Paddle: call the function instead.
     """
-    _without_gradient("apply", self)
+    _without_gradient("apply", self, func)
     return func(self)
 
 
 def apply_(self: Tensor, func: Callable[[Tensor], Tensor]) -> Tensor:
     """func(tensor), in place.  Returns the tensor itself."""
-    _without_gradient("apply_", self)
+    _without_gradient("apply_", self, func)
     return write_anew(self, func)
 
 
-def _without_gradient(what: str, x: Tensor) -> None:
+def _without_gradient(what: str, x: Tensor, func: Any) -> None:
+    if not callable(func):
+        raise TypeError(f"{what}: expected a function of a tensor, got {func!r}")
     if not x.stop_gradient:
         raise RuntimeError(f"{what}: expected a tensor without gradient, but {x.name} has stop_gradient=False; call "
                            "the function itself")

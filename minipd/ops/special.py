@@ -205,8 +205,9 @@ def multigammaln(x: Tensor, p: int, name: str | None = None) -> Tensor:
     >>> multigammaln(to_tensor([3.0]), 1).tolist()      # ln 2!
     [0.6931471824645996]
     """
-    if not isinstance(p, int) or p < 1:
-        raise ValueError(f"multigammaln: expected the dimension p to be a positive int, got {p!r}")
+    if not isinstance(p, int) or not 1 <= p <= 10_000:
+        raise ValueError(f"multigammaln: expected the dimension p to be an int from 1 to 10000, got {p!r}; it is a sum "
+                         "of p terms")
     x = as_floating("multigammaln", x)
     total = lgamma(x)
     for i in range(1, p):

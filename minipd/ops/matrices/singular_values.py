@@ -184,8 +184,8 @@ def _lowrank(what: str, x: Tensor, q: int | None, niter: int) -> tuple[Tensor, i
     q = min(6, side) if q is None else q
     if not 0 <= q <= side:
         raise ValueError(f"{what}: expected q from 0 to {side}, the smaller side of {describe(x)}, got {q}")
-    if niter < 0:
-        raise ValueError(f"{what}: expected niter >= 0, got {niter}")
+    if not 0 <= niter <= 1000:
+        raise ValueError(f"{what}: expected niter from 0 to 1000, got {niter}; a few iterations are enough")
     return x, q
 
 
