@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from minipd.fft import fft, ifft, irfft, rfft
-from minipd.framework.meta import describe
+from minipd.framework.meta import describe, is_traced
 from minipd.framework.tensor import Tensor
 from minipd.ops.complex import is_complex
 from minipd.ops.creation import full, zeros
@@ -82,7 +82,7 @@ def istft(x: Tensor, n_fft: int, hop_length: int | None = None, win_length: int 
     start = n_fft // 2 if center else 0
     stop = signal.payload.shape[-1] - start if length is None else start + length
     signal, cover = signal[..., start:stop], cover[start:stop]
-    if not getattr(type(cover.payload), "traced", False) and cover.abs().min().item() < 1e-11:
+    if not is_traced(cover.payload) and cover.abs().min().item() < 1e-11:
         raise ValueError("istft: expected windows that cover the signal, but their squares add up to 0 somewhere; take "
                          "a smaller hop_length, or another window")
     return signal / cover

@@ -21,7 +21,7 @@ from minipd.autograd.hooks import through_hooks
 from minipd.autograd.saved_hooks import Packed
 from minipd.autograd.tape import Node, meta_of, node_of
 from minipd.framework.context import using
-from minipd.framework.meta import Meta, describe
+from minipd.framework.meta import Meta, describe, is_traced
 from minipd.framework.rank import current
 from minipd.framework.row import ROWS
 from minipd.framework.tensor import Storage, Tensor
@@ -196,7 +196,7 @@ def again(node: Node, value: Any, history: Slot | None) -> Any:
         return Meta(*value)
     payload, owner, version = value
     storage = owner if type(owner) is Storage else owner.storage
-    if storage is not None and storage.version != version and not getattr(type(payload), "traced", False):
+    if storage is not None and storage.version != version and not is_traced(payload):
         name = owner.name if isinstance(owner, Tensor) else f"(the result of {node.row.name})"
         raise RuntimeError(
             f"tensor {name} {describe(payload)} was saved for the gradient of {node.row.name} and modified in place "
@@ -221,8 +221,8 @@ def match(g: Tensor, like: Any) -> Tensor:
 
 def _roots(outputs: Any, given: Any, who: str) -> list[tuple[Tensor, Tensor]]:
     """Outputs and their gradients, which are ones where none is given."""
-    ys = _as_list(outputs)
-    gs = [None] * len(ys) if given is None else _as_list(given)
+    ys = as_list(outputs)
+    gs = [None] * len(ys) if given is None else as_list(given)
     if len(gs) != len(ys):
         raise ValueError(f"{who}: expected {len(ys)} gradients, one per output (None for ones), got {len(gs)}")
     return [root_of(y, g, who) for y, g in zip(ys, gs, strict=True)]
@@ -253,7 +253,8 @@ def _fitting(y: Tensor, g: Any, who: str) -> Tensor:
     return conj(cast(g, y.payload.dtype))
 
 
-def _as_list(x: Any) -> list:
+def as_list(x: Any) -> list:
+    """A list or tuple as a list, one thing as a list of it."""
     return list(x) if isinstance(x, (list, tuple)) else [x]
 
 
@@ -293,12 +294,12 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     """
     if not only_inputs:
         raise ValueError("grad: only_inputs=False is not supported (nor in Paddle); use backward() to fill .grad")
-    roots, xs = _roots(outputs, grad_outputs, "grad"), _as_list(inputs)
+    roots, xs = _roots(outputs, grad_outputs, "grad"), as_list(inputs)
     for x in xs:
         if x.stop_gradient and x.node is None:
             raise RuntimeError(f"grad: input {x.name} has stop_gradient=True; set it to False before computing")
     wanted = [(node_of(x), x.index) for x in xs]
-    blocked = frozenset((node_of(v), v.index) for v in _as_list([] if no_grad_vars is None else no_grad_vars))
+    blocked = frozenset((node_of(v), v.index) for v in as_list([] if no_grad_vars is None else no_grad_vars))
     within = between([node_of(y) for y, _ in roots], {node for node, _ in wanted}, blocked)
     run = Pass(create_graph if retain_graph is None else retain_graph, create_graph, frozenset(wanted), within, blocked)
     if all(node in within for node, _ in wanted) or allow_unused:       # else nothing is freed in vain

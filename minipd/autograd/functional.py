@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minipd.autograd.engine import grad
+from minipd.autograd.engine import as_list, grad
 from minipd.framework.context import using
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
@@ -149,8 +149,7 @@ def hessian(ys: Tensor, xs: Any, batch_axis: int | None = None) -> Any:
     if ys.size != (ys.shape[0] if batched and ys.ndim else 1):
         raise ValueError(f"hessian: expected ys of one element{' per batch entry' if batched else ''}, got "
                          f"{describe(ys.payload)}; reduce it first")
-    ordered = list(xs) if isinstance(xs, (list, tuple)) else [xs]
-    gradients = iter(_grad_or_zeros([total(ys)], ordered))
+    gradients = iter(_grad_or_zeros([total(ys)], as_list(xs)))
     return _nested(xs, lambda x: (lambda g: _nested(xs, lambda other: Hessian(g, other, batched)))(next(gradients)))
 
 
@@ -175,7 +174,7 @@ def vjp(func: Callable, xs: Any, v: Any = None) -> tuple[Any, Any]:
     """
     single, leaves, ys = _called("vjp", func, xs)
     seeds = _seeds("vjp", v, ys)
-    found = _grad_or_zeros(_as_list(ys), leaves, seeds)
+    found = _grad_or_zeros(as_list(ys), leaves, seeds)
     return ys, found[0] if single else tuple(found)
 
 
@@ -192,10 +191,10 @@ def jvp(func: Callable, xs: Any, v: Any = None) -> tuple[Any, Any]:
     """
     _, leaves, ys = _called("jvp", func, xs)
     directions = _seeds("jvp", v, leaves)
-    us = [zeros_like(y) for y in _as_list(ys)]
+    us = [zeros_like(y) for y in as_list(ys)]
     for u in us:
         u.stop_gradient = False
-    found = _grad_or_zeros(_grad_or_zeros(_as_list(ys), leaves, us), us, directions)
+    found = _grad_or_zeros(_grad_or_zeros(as_list(ys), leaves, us), us, directions)
     return ys, tuple(found) if isinstance(ys, (list, tuple)) else found[0]
 
 
@@ -204,7 +203,7 @@ def _called(what: str, func: Callable, xs: Any) -> tuple[bool, list[Tensor], Any
     if not callable(func):
         raise TypeError(f"{what}: expected a function, got {type(func).__name__}")
     leaves = []
-    for x in _as_list(xs):
+    for x in as_list(xs):
         if not isinstance(x, Tensor):
             raise TypeError(f"{what}: expected xs to be a Tensor or a sequence of Tensors, got {type(x).__name__}")
         leaf = x.detach()
@@ -215,15 +214,11 @@ def _called(what: str, func: Callable, xs: Any) -> tuple[bool, list[Tensor], Any
 
 
 def _seeds(what: str, v: Any, like: Any) -> list[Tensor]:
-    wanted = _as_list(like)
+    wanted = as_list(like)
     if v is None:
         return [ones_like(x.detach()) for x in wanted]
-    given = _as_list(v)
+    given = as_list(v)
     shapes, expected = [list(x.shape) for x in given], [list(x.shape) for x in wanted]
     if shapes != expected:
         raise ValueError(f"{what}: expected v of the shapes {expected}, got {shapes}")
     return given
-
-
-def _as_list(x: Any) -> list:
-    return list(x) if isinstance(x, (list, tuple)) else [x]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from minipd.autograd.saved_hooks import Packed
 from minipd.autograd.tape import INEXACT, record_call
 from minipd.framework.context import using
-from minipd.framework.meta import describe
+from minipd.framework.meta import describe, is_traced
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
@@ -138,7 +138,7 @@ class PyLayer:
         """
         context, inputs = PyLayerContext(), _tensors((*args, *kwargs.values()))
         recording = current().grad_enabled and any(not x.stop_gradient for x in inputs)
-        if recording and any(getattr(type(x.payload), "traced", False) for x in inputs):
+        if recording and any(is_traced(x.payload) for x in inputs):
             raise RuntimeError(f"{cls.__name__}.apply inside a traced program: the program is differentiated by the "
                                "rules of its operators and would not call this backward; keep the layer out of "
                                "to_static, or write the operator as a row")

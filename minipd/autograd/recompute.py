@@ -12,7 +12,7 @@ from typing import Any
 
 from minipd.autograd.saved_hooks import saved_tensors_hooks
 from minipd.framework.context import using
-from minipd.framework.meta import describe
+from minipd.framework.meta import describe, is_traced
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 
@@ -37,7 +37,7 @@ def recompute(function: Callable, *args: Any, preserve_rng_state: bool = True, u
     [3.0, 12.0]
     """
     tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
-    if not current().grad_enabled or any(getattr(type(x.payload), "traced", False) for x in tensors):
+    if not current().grad_enabled or any(is_traced(x.payload) for x in tensors):
         return function(*args, **kwargs)
     run = _Run(function, args, kwargs, tensors, preserve_rng_state)
     with saved_tensors_hooks(run.forget, run.recall):

@@ -45,6 +45,11 @@ class Meta:
         return describe(self)
 
 
+def is_traced(payload: Any) -> bool:
+    """Whether a payload stands for a value of a program that is being written: only a run has it."""
+    return getattr(type(payload), "traced", False)
+
+
 class Unfilled(Meta):
     """The payload of a parameter made lazily (LazyGuard), until it is filled.
 

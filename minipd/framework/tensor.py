@@ -39,13 +39,12 @@ class Storage:
     should be a view of it is a copy (`views.share_view`).
     """
 
-    __slots__ = ("leaf", "recorded", "root", "torn", "tracked", "version")
-
-    def __init__(self) -> None:
-        self.version = self.recorded = self.tracked = 0
-        self.leaf: Any = None
-        self.root: Any = None
-        self.torn = False
+    version: int = 0                    # class attributes are the defaults here too: most are never written
+    recorded: int = 0
+    tracked: int = 0
+    leaf: Any = None
+    root: Any = None
+    torn: bool = False
 
 
 class Tensor(InMemory, TensorMethods):

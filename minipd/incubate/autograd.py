@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minipd.autograd import functional
+from minipd.autograd.engine import as_list
 from minipd.autograd.functional import jvp, vjp
 from minipd.framework.context import using
 from minipd.framework.meta import describe
@@ -53,7 +54,7 @@ class Hessian(functional.Hessian):
 
 def _joined(xs: Any, batched: bool, leaf: bool = True) -> tuple[Any, Callable]:
     """The tensors flattened and joined into one (a leaf of its own, or with their history), and what takes it apart."""
-    tensors = list(xs) if isinstance(xs, (list, tuple)) else [xs]
+    tensors = as_list(xs)
     lead = [tensors[0].shape[0]] if batched else []
     flat = concat([reshape(x, [*lead, -1]) for x in tensors], axis=-1)
     if leaf:

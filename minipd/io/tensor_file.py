@@ -41,18 +41,6 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], metadata: Mappi
                          "give a file name in a folder that exists and can be written") from e
 
 
-def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """(arrays by name, metadata) of a file.
-
-    Raises: InputError if there is no file, it was cut short, or it is something else.
-    """
-    try:
-        data = path.read_bytes()
-    except OSError as e:
-        raise InputError("a file to load", f"{path} ({reason(e)})", "check the path") from e
-    return parse_tensors(data, str(path))
-
-
 def parse_tensors(data: bytes, where: str) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """(arrays by name, metadata) of the bytes of a file.
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from types import MappingProxyType
 from typing import Any
 
+from minipd.framework.meta import is_traced
 from minipd.framework.rank import current
 from minipd.framework.tensor import Parameter, Tensor
 
@@ -35,7 +36,7 @@ class Tree:
                             f"{type(value).__name__}; self.{name}.set_value(...) gives it new values")
         elif isinstance(value, Tensor):
             # what is kept while tracing belongs to that program, not to the layer
-            if "_buffer_names" in self.__dict__ and not getattr(type(value.payload), "traced", False):
+            if "_buffer_names" in self.__dict__ and not is_traced(value.payload):
                 self._buffer_names.setdefault(name, False)
         elif value is not None and isinstance(self.__dict__.get(name), Tensor):
             raise TypeError(f"{type(self).__name__}.{name} is a buffer: expected a Tensor or None, got "

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from minipd.framework.context import using
+from minipd.framework.meta import is_traced
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import rebind
@@ -66,7 +67,7 @@ class Optimizer(Core):
         Raises: RuntimeError while tracing, where state that is made now would be made anew by every run.
         """
         if param.name not in self._state:
-            if getattr(type(param.payload), "traced", False):
+            if is_traced(param.payload):
                 raise RuntimeError(f"{type(self).__name__}: the state of {param.name} must exist before the step is "
                                    "traced; call prepare() first")
             self._state[param.name] = self.init_state(param)
@@ -138,7 +139,7 @@ class Optimizer(Core):
         While tracing, the backward computation is added first.  Returns (None, [(parameter, gradient), ...]).
         Raises: RuntimeError in eager mode if no parameter has a gradient.
         """
-        if getattr(type(loss.payload), "traced", False):
+        if is_traced(loss.payload):
             loss.backward()
         pairs = self._wanted(parameters, no_grad_set)
         if not pairs:

@@ -2,5 +2,5 @@
 def jvp(func, xs, v=None):
     _, leaves, ys = _called("jvp", func, xs)
     directions = _seeds("jvp", v, leaves)
-    found = _grad_or_zeros([total(y) for y in _as_list(ys)], leaves)
+    found = _grad_or_zeros([total(y) for y in as_list(ys)], leaves)
     return ys, found[0] * directions[0]
