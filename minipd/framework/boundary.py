@@ -83,7 +83,7 @@ def tell(function: Callable, args: tuple, kwargs: dict, error: Exception) -> Non
     """Say of an error which call it belongs to; or raise a better one in its place."""
     if getattr(error, "told", False) or _of_the_user(error):
         return                              # by a public function further inside
-    if "self" in getattr(function, "__code__", tell.__code__).co_varnames[:1] and function.__name__ != "forward" and _called_by_the_library():
+    if function.__name__ != "forward" and _is_method(function) and _called_by_the_library():
         return                              # a method that another one needs: the user has called that
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments
@@ -94,8 +94,11 @@ def tell(function: Callable, args: tuple, kwargs: dict, error: Exception) -> Non
         given.pop("self", None)
     if not _speaks(error):
         wrong = _wrong_kind(function, given)
-        if wrong is not None:
-            better: Exception = TypeError(f"{name}: expected {wrong}")
+        if isinstance(error, MemoryError):
+            better: Exception = MemoryError(f"{name}: expected sizes for which there is memory, got "
+                                            f"{_described(given)}")
+        elif wrong is not None:
+            better = TypeError(f"{name}: expected {wrong}")
         else:
             better = ValueError(f"{name}: these arguments do not go together: {_described(given)}")
         better.told = True                  # type: ignore[attr-defined]
@@ -131,6 +134,10 @@ def _of_the_user(error: Exception) -> bool:
     return any(not file.startswith(PACKAGE) for file in files if not _library(file))
 
 
+def _is_method(function: Callable) -> bool:
+    return hasattr(function, "__code__") and function.__code__.co_varnames[:1] == ("self",)
+
+
 def _called_by_the_library() -> bool:
     """Whether the function that has called `tell` was itself called from inside the library."""
     return sys._getframe(3).f_code.co_filename.startswith(PACKAGE)
@@ -159,7 +166,8 @@ INSIDE = re.compile(
 
 
 #: Errors of a broken inside, unless the library raises them with words of its own.
-NEVER_SPEAK = (AttributeError, KeyError, AssertionError, StopIteration, UnboundLocalError, ArithmeticError)
+NEVER_SPEAK = (AttributeError, KeyError, AssertionError, StopIteration, UnboundLocalError, ArithmeticError,
+               MemoryError)
 
 
 def _speaks(error: Exception) -> bool:

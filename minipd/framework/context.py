@@ -29,6 +29,7 @@ from minipd.framework.nan_inf import checked
 from minipd.framework.printing import Options
 from minipd.framework.random import Generator
 from minipd.framework.rank import current, set_root
+from minipd.framework.room import require_room
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import share_view
 
@@ -167,7 +168,9 @@ def explain(row: Any, payloads: Any, attrs: dict, error: Exception) -> None:
     so it is asked now, and what it raises says better what is wrong.  Else the error is told which call it belongs to.
     """
     try:
-        row.infer_meta(*payloads, **attrs)
+        metas = row.infer_meta(*payloads, **attrs)
+        for meta in metas if row.multi else (metas,):
+            require_room(row.name, meta.shape, meta.dtype.itemsize, error)
     except Exception as better:
         raise better from error
     called = ", ".join(describe(p) for p in payloads) + "".join(f", {k}={v}" for k, v in attrs.items())

@@ -54,8 +54,8 @@ class TensorDataset(Dataset):
             raise TypeError(f"TensorDataset: expected a list of tensors, got a {type(tensors).__name__}; write [...] "
                             "around it")
         if any(not hasattr(t, "__len__") or getattr(t, "ndim", 1) == 0 for t in tensors):
-            raise TypeError(f"TensorDataset: expected tensors of at least 1 dimension, of whose rows it has the samples, "
-                            f"got {', '.join(str(list(getattr(t, 'shape', ()))) for t in tensors)}")
+            raise TypeError(f"TensorDataset: expected tensors of at least 1 dimension, whose rows are the samples, got "
+                            f"{', '.join(str(list(getattr(t, 'shape', ()))) for t in tensors)}")
         if len({len(t) for t in tensors}) > 1:
             raise ValueError(f"TensorDataset: expected tensors with the same number of rows, got "
                              f"{', '.join(str(len(t)) for t in tensors)}")

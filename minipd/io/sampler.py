@@ -13,6 +13,7 @@ import numpy as np
 
 from minipd.framework import philox
 from minipd.framework.rank import current
+from minipd.framework.room import require_room
 from minipd.io.permutation import choice, permutation
 
 __all__ = ["BatchSampler", "DistributedBatchSampler", "RandomSampler", "Sampler", "SequenceSampler",
@@ -58,6 +59,7 @@ class RandomSampler(Sampler):
         super().__init__(data_source)
         self.replacement, self.generator, self.epoch = replacement, generator, 0
         self.num_samples = len(data_source) if num_samples is None else num_samples
+        require_room("RandomSampler", (self.num_samples,), 8)
         if num_samples is not None and (num_samples <= 0 or not replacement and num_samples > len(data_source)):
             raise ValueError(f"RandomSampler: expected num_samples in 1 .. {len(data_source)} (more only with "
                              f"replacement), got {num_samples}")
@@ -121,6 +123,7 @@ class WeightedRandomSampler(Sampler):
         self.num_samples, self.replacement, self.epoch = num_samples, replacement, 0
         if isinstance(num_samples, bool) or not isinstance(num_samples, int) or num_samples < 1:
             raise ValueError(f"WeightedRandomSampler: expected num_samples to be a positive int, got {num_samples!r}")
+        require_room("WeightedRandomSampler", (num_samples,), 8)
         positive = int((self.weights > 0).sum())
         if not (np.isfinite(self.weights) & (self.weights >= 0)).all() or not positive:
             raise ValueError("WeightedRandomSampler: expected finite weights >= 0, one of them positive, got "

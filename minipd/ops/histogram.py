@@ -9,6 +9,7 @@ import numpy as np
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.meta import describe
+from minipd.framework.room import require_room
 from minipd.framework.tensor import Tensor
 from minipd.ops.by_number import IndexAdd, require_index
 from minipd.ops.cast import cast
@@ -54,6 +55,7 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0, name:
     if (values < 0).any():
         raise ValueError(f"bincount: expected numbers of at least 0, got {values.min()}")
     size = max(int(values.max(initial=-1)) + 1, minlength)
+    require_room("bincount", (size,), 8)
     if weights is None:
         return Tensor(np.bincount(values, minlength=size))
     _check_weights("bincount", weights, x.payload.shape)

@@ -139,8 +139,8 @@ def _number_for(x: Tensor, value: Any) -> Any:
     """A Python number that x can hold; ints wrap around, as a tensor's would that is cast."""
     own = x.payload.dtype
     if own in dtypes.INTS and isinstance(value, float) and not np.isfinite(value):
-        raise ValueError(f"x[...] = v: expected a finite number for x = {describe(x.payload)}, got {value}; ints have no "
-                         "infinity and no NaN")
+        raise ValueError(f"x[...] = v: expected a finite number for x = {describe(x.payload)}, got {value}; ints have "
+                         "no infinity and no NaN")
     if isinstance(value, complex) and own not in dtypes.COMPLEX:
         raise TypeError(f"x[...] = v: expected a real number for x = {describe(x.payload)}, got {value}")
     if own in dtypes.INTS and type(value) is int and not np.can_cast(np.min_scalar_type(value), own):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 from minipd.framework.dim import is_symbolic
 from minipd.framework.meta import describe
+from minipd.framework.room import require_room
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import broadcast_tensors
 from minipd.ops.by_number import Gather
@@ -178,6 +180,8 @@ def combinations(x: Tensor, r: int = 2, with_replacement: bool = False, name: st
                          f"{describe(x.payload)} and r = {r}")
     if r == 0:
         return Full(shape=(0,), value=0, dtype=x.payload.dtype)
+    n = len(x) + with_replacement * (r - 1)
+    require_room("combinations", (math.comb(n, r) if r <= n else 0, r), 8)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     chosen = list(choose(range(len(x)), r))
     return Gather(x, reshape(to_tensor(chosen, dtype="int64"), [len(chosen), r]), axis=0)

@@ -1,7 +1,7 @@
 """Every public class, made with random arguments, and what can be done with the result: calls, methods, iteration.
 
-Layers, losses, optimizers, schedules, metrics, samplers, initializers, clips and scalers are held to what functions are:
-they answer, or they say in the user's terms what is wrong.
+Layers, losses, optimizers, schedules, metrics, samplers, initializers, clips and scalers are held to what functions
+are: they answer, or they say in the user's terms what is wrong.
 """
 
 import itertools

@@ -24,7 +24,8 @@ LAYOUTS = {}
 #: (invertible and definite matrices, sorted and distinct values, indices that hold each place once).
 NOT_STRETCHED = set("""
     inverse determinant slogdet solve triangular_solve cholesky qr svd eigh eig lu pinv matrix_exp searchsorted
-    pivots_to_permutation warpctc warpctc_grad warprnnt warprnnt_grad unpool fractional_max_pool2d fractional_max_pool3d
+    pivots_to_permutation multinomial warpctc warpctc_grad warprnnt warprnnt_grad unpool
+    fractional_max_pool2d fractional_max_pool3d
 """.split())
 
 
@@ -92,7 +93,8 @@ def calls(draw, name):
     """(case, dtype, contiguous inputs, the same values in other layouts)."""
     case = draw(st.sampled_from(CASES[name]))
     dtype = draw(st.sampled_from(dtypes_of(name, case)))
-    known = [kind for kind in LAYOUTS if kind != "stretched" or name not in NOT_STRETCHED]
+    written_out = LIBRARY[name].has_vjp and case.wrt == ()              # answers for these very values
+    known = [kind for kind in LAYOUTS if kind != "stretched" or name not in NOT_STRETCHED and not written_out]
     plain, laid = [], []
     for x in cast_inputs(case, dtype):
         if isinstance(x, np.ndarray):

@@ -49,8 +49,8 @@ class RNNBase(LayerList):
         if direction not in DIRECTIONS:
             raise ValueError(f"{type(self).__name__}: expected a direction of {', '.join(DIRECTIONS)}, got "
                              f"{direction!r}")
-        if num_layers < 1:
-            raise ValueError(f"{type(self).__name__}: expected num_layers >= 1, got {num_layers}")
+        if not 1 <= num_layers <= 10_000:
+            raise ValueError(f"{type(self).__name__}: expected num_layers from 1 to 10000, got {num_layers}")
         self.mode, self.input_size, self.hidden_size, self.proj_size = mode, input_size, hidden_size, proj_size
         self.num_layers, self.num_directions, self.time_major = num_layers, DIRECTIONS[direction], time_major
         self.dropout = dropout

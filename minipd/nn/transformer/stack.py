@@ -18,6 +18,8 @@ __all__ = ["Transformer", "TransformerDecoder", "TransformerEncoder"]
 
 def _stack(layer: Layer, num_layers: int) -> LayerList:
     """The layer, and others made with the same arguments: each has first values of its own."""
+    if num_layers > 10_000:
+        raise ValueError(f"{type(layer).__name__}: expected num_layers of at most 10000, got {num_layers}")
     if num_layers > 1 and not hasattr(layer, "_config"):
         raise ValueError(f"expected a layer that keeps its arguments in _config, so that {num_layers - 1} more can be "
                          f"made, got {type(layer).__name__}")
