@@ -9,16 +9,15 @@ from minipd.framework.meta import Meta
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
+from minipd.ops.complex import conj
 from minipd.ops.creation import zeros_like
 from minipd.ops.diagonal import diag_embed
 from minipd.ops.matrices.equations import Solve
 from minipd.ops.matrices.parts import (
     adjoint,
-    conjugate,
     conjugated,
     diagonal_of,
     explained,
-    is_complex,
     reciprocal_differences,
     require_matrix,
 )
@@ -87,9 +86,9 @@ class Eig:
         if gv is not None:
             vgv = adjoint(v) @ gv
             lengths = cast(diagonal_of(vgv).real(), v.dtype).unsqueeze(-2)
-            inside = inside + (vgv - adjoint(v) @ v * lengths) * conjugate(reciprocal_differences(w))
+            inside = inside + (vgv - adjoint(v) @ v * lengths) * conj(reciprocal_differences(w))
         gx = Solve(adjoint(v), inside @ adjoint(v))
-        return gx if is_complex(x) else cast(gx.real(), x.dtype)
+        return gx if x.dtype in dtypes.COMPLEX else cast(gx.real(), x.dtype)
 
 
 # ------------------------------------------------------------------------------------------- public functions

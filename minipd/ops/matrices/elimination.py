@@ -12,10 +12,11 @@ from minipd.framework.meta import Meta
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
+from minipd.ops.complex import conj
 from minipd.ops.creation import arange
 from minipd.ops.joining import concat
 from minipd.ops.matrices.equations import TriangularSolve
-from minipd.ops.matrices.parts import conjugate, identity_like, is_wide, matrix_transpose, require_matrix
+from minipd.ops.matrices.parts import identity_like, is_wide, matrix_transpose, require_matrix
 from minipd.ops.promotion import promoted
 from minipd.ops.slicing import slice
 from minipd.ops.triangle import Tril, Triu
@@ -181,6 +182,6 @@ def lu_solve(b: Tensor, lu: Tensor, pivots: Tensor, trans: str = "N", name: str 
     p = permutation(pivots, lu)
     if trans == "N":
         return TriangularSolve(lu, TriangularSolve(lu, matrix_transpose(p) @ b, upper=False, unitriangular=True))
-    a = conjugate(lu) if trans == "C" else lu
+    a = conj(lu) if trans == "C" else lu
     half = TriangularSolve(a, b, upper=True, transpose=True)
     return p @ TriangularSolve(a, half, upper=False, transpose=True, unitriangular=True)

@@ -10,10 +10,11 @@ from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import broadcast_to
 from minipd.ops.cast import cast
+from minipd.ops.complex import conj
 from minipd.ops.creation import zeros
 from minipd.ops.matrices.equations import TriangularSolve
 from minipd.ops.matrices.orthogonal import Qr
-from minipd.ops.matrices.parts import adjoint, conjugate, conjugated, explained, is_wide, require_matrix
+from minipd.ops.matrices.parts import adjoint, conjugated, explained, is_wide, require_matrix
 from minipd.ops.matrices.singular_values import matrix_rank, svdvals
 from minipd.ops.promotion import promoted
 
@@ -104,6 +105,6 @@ def _of_full_rank(x: Tensor, y: Tensor) -> Tensor:
     """By the QR factors of x, or, if it is wide, of x^H = q r: the shortest solution is q (r^-H y)."""
     if is_wide("lstsq", x.payload.shape):
         q, r = Qr(adjoint(x))
-        return q @ TriangularSolve(conjugate(r), y, upper=True, transpose=True)
+        return q @ TriangularSolve(conj(r), y, upper=True, transpose=True)
     q, r = Qr(x)
     return TriangularSolve(r, adjoint(q) @ y, upper=True)

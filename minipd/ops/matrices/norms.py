@@ -12,12 +12,13 @@ from minipd.framework.meta import Meta, describe
 from minipd.framework.row import op
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
+from minipd.ops.complex import conj
 from minipd.ops.creation import full_like, into
 from minipd.ops.elementary import sqrt
 from minipd.ops.gather import index_select
 from minipd.ops.math import where
 from minipd.ops.matrices.equations import inverse
-from minipd.ops.matrices.parts import conjugate, matrix_transpose, require_matrix
+from minipd.ops.matrices.parts import matrix_transpose, require_matrix
 from minipd.ops.matrices.singular_values import svdvals
 from minipd.ops.promotion import as_tensor, promoted
 from minipd.ops.reduce import unreduced
@@ -47,10 +48,10 @@ class PNorm:
         nowhere = cast(total == 0.0, total.dtype)
         scaled = unreduced(g, x, axis, keepdim) / (total + nowhere) ** (porder - 1.0) * (1.0 - nowhere)
         if porder == 2:
-            return conjugate(x) * scaled
+            return conj(x) * scaled
         size = x.abs()
         zero = size == 0.0
-        return conjugate(x) * (where(zero, full_like(size, 1.0), size) ** (porder - 2.0) * scaled)
+        return conj(x) * (where(zero, full_like(size, 1.0), size) ** (porder - 2.0) * scaled)
 
 
 def _p_norm(xp: Any, x: Any, porder: float, axis: tuple, keepdim: bool) -> Any:

@@ -14,7 +14,7 @@ from minipd.framework.dim import is_symbolic, require_at_least
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import as_operand
-from minipd.ops.complex import Conj
+from minipd.ops.complex import conj
 from minipd.ops.creation import full_like
 from minipd.ops.diagonal import diagonal
 from minipd.ops.reorder import swapaxes
@@ -60,10 +60,6 @@ def is_wide(what: str, shape: tuple) -> bool:
     return False
 
 
-def is_complex(x: Any) -> bool:
-    return x.dtype in dtypes.COMPLEX
-
-
 def matrix_transpose(x: Tensor, name: str | None = None) -> Tensor:
     """The transpose of each matrix: the last two dimensions exchanged.
 
@@ -80,12 +76,7 @@ def matrix_transpose(x: Tensor, name: str | None = None) -> Tensor:
 
 def adjoint(x: Tensor) -> Tensor:
     """The conjugate transpose: of a real matrix, the transpose."""
-    return matrix_transpose(conjugate(x))
-
-
-def conjugate(x: Tensor) -> Tensor:
-    """The complex conjugate; a real tensor as it is."""
-    return Conj(x) if is_complex(x.payload) else x
+    return matrix_transpose(conj(x))
 
 
 def conjugated(rule: Callable) -> Callable:
@@ -96,8 +87,8 @@ def conjugated(rule: Callable) -> Callable:
     @functools.wraps(rule)
     def transposed(g: Any, *saved: Any) -> Tensor:
         several = isinstance(g, (list, tuple))
-        given = [None if v is None else conjugate(v) for v in g] if several else conjugate(g)
-        return conjugate(rule(given, *saved))
+        given = [None if v is None else conj(v) for v in g] if several else conj(g)
+        return conj(rule(given, *saved))
     return transposed
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from minipd.framework.meta import Meta
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
+from minipd.ops.complex import conj
 from minipd.ops.matrices.equations import TriangularSolve
 from minipd.ops.matrices.parts import (
     adjoint,
-    conjugate,
     conjugated,
     explained,
     hermitian_part,
@@ -48,7 +48,7 @@ class Cholesky:
 
 def _solve_adjoint(low: Tensor, y: Tensor) -> Tensor:
     """L^-H y, for a lower triangular L."""
-    return TriangularSolve(conjugate(low), y, upper=False, transpose=True)
+    return TriangularSolve(conj(low), y, upper=False, transpose=True)
 
 
 def cholesky(x: Tensor, upper: bool = False, name: str | None = None) -> Tensor:
@@ -77,7 +77,7 @@ def cholesky_solve(x: Tensor, y: Tensor, upper: bool = False, name: str | None =
     require_matrix("cholesky_solve", y, square=True)
     x, y = promoted("cholesky_solve", x, y)
     if upper:                           # U = L^H
-        return TriangularSolve(y, TriangularSolve(conjugate(y), x, upper=True, transpose=True), upper=True)
+        return TriangularSolve(y, TriangularSolve(conj(y), x, upper=True, transpose=True), upper=True)
     return _solve_adjoint(y, TriangularSolve(y, x, upper=False))
 
 

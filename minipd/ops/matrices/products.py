@@ -9,10 +9,10 @@ from minipd.framework.dim import prod, same
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import expand
+from minipd.ops.complex import conj
 from minipd.ops.creation import into
 from minipd.ops.diagonal import diagonal
 from minipd.ops.linalg import matmul
-from minipd.ops.matrices.parts import conjugate
 from minipd.ops.promotion import promoted
 from minipd.ops.reorder import roll
 from minipd.ops.shapes import agree, broadcast_shapes, normalize_axis
@@ -85,7 +85,7 @@ def vecdot(x: Tensor, y: Tensor, axis: int = -1, name: str | None = None) -> Ten
     >>> vecdot(to_tensor([[1.0, 2.0], [3.0, 4.0]]), to_tensor([1.0, 1.0])).tolist()
     [3.0, 7.0]
     """
-    return (conjugate(x) * y).sum(axis)
+    return (conj(x) * y).sum(axis)
 
 
 def inner(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:

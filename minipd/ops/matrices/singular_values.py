@@ -9,6 +9,7 @@ from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
+from minipd.ops.complex import conj, is_complex
 from minipd.ops.creation import into, zeros, zeros_like
 from minipd.ops.diagonal import diag_embed
 from minipd.ops.math import maximum
@@ -16,11 +17,9 @@ from minipd.ops.matrices.eigen import Eigh
 from minipd.ops.matrices.orthogonal import qr
 from minipd.ops.matrices.parts import (
     adjoint,
-    conjugate,
     conjugated,
     diagonal_of,
     explained,
-    is_complex,
     is_wide,
     reciprocal_differences,
     require_matrix,
@@ -71,16 +70,16 @@ def _svd_gradient(u: Tensor, s: Tensor, v: Tensor, gu: Tensor | None, gs: Tensor
 
     Inside of the columns of u and v, gradients divide by s_j^2 - s_i^2; outside of them, by s.
     """
-    inside = diag_embed(cast(gs, u.dtype) if is_complex(u.payload) else gs)
+    inside = diag_embed(cast(gs, u.dtype) if is_complex(u) else gs)
     over = reciprocal_differences(s * s)
     row, column = s.unsqueeze(-1), s.unsqueeze(-2)
     outside = None
     if gu is not None:
         ugu = adjoint(u) @ gu
         inside = inside + (ugu - adjoint(ugu)) * over * column
-        if is_complex(u.payload):
+        if is_complex(u):
             phase = diagonal_of(ugu)
-            inside = inside + diag_embed((phase - conjugate(phase)) / (s * 2.0))
+            inside = inside + diag_embed((phase - conj(phase)) / (s * 2.0))
         outside = (gu - u @ ugu) / column @ adjoint(v)
     if gv is not None:
         vgv = adjoint(v) @ gv
