@@ -13,6 +13,7 @@ from minipd.nn import functional as F
 from minipd.nn.function_layer import FunctionLayer
 from minipd.nn.initializer import Constant
 from minipd.nn.layer import Layer
+from minipd.ops.creation import shape_tuple
 from minipd.ops.linalg import matmul
 from minipd.ops.math import square
 from minipd.ops.random import randn
@@ -43,7 +44,7 @@ class LayerNorm(Layer):
                  elementwise_affine: bool = True, bias: bool = True, device: Any = None, dtype: Any = None,
                  weight_attr: Any = None, bias_attr: Any = None, name: str | None = None):
         super().__init__(dtype=dtype)
-        shape = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
+        shape = list(shape_tuple("LayerNorm", normalized_shape))
         self._normalized_shape, self._epsilon = shape, epsilon
         self.weight, self.bias = _affine(self, math.prod(shape), weight_attr if elementwise_affine else False,
                                          bias_attr if elementwise_affine and bias else False, device)
@@ -160,7 +161,7 @@ class RMSNorm(Layer):
     def __init__(self, normalized_shape: int | Sequence[int], epsilon: float = 1e-5, weight_attr: Any = None,
                  name: str | None = None):
         super().__init__()
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        shape = shape_tuple("RMSNorm", normalized_shape)
         self.normalized_shape, self.epsilon = shape, epsilon
         self.weight = self.create_parameter(shape, weight_attr, default_initializer=Constant(1.0))
 

@@ -17,7 +17,7 @@ from minipd.framework.dim import prod
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast, widened
-from minipd.ops.creation import zeros
+from minipd.ops.creation import shape_tuple, zeros
 from minipd.ops.elementary import rsqrt
 from minipd.ops.geometry import channel_axis
 from minipd.ops.joining import concat
@@ -63,7 +63,7 @@ def layer_norm(x: Tensor, normalized_shape: int | Sequence[int], weight: Tensor 
 
 
 def _last_sizes(what: str, x: Tensor, normalized_shape: int | Sequence[int]) -> tuple:
-    sizes = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    sizes = shape_tuple(what, normalized_shape)
     n = len(sizes)
     if n == 0 or not shapes_agree(tuple(x.payload.shape[-n:]), sizes, what):
         raise ValueError(f"{what}: expected an input whose last dimensions are {list(sizes)}, got shape "
