@@ -11,20 +11,11 @@ import numpy as np
 from minipd.framework import dtype as dtypes
 from minipd.framework.context import using
 from minipd.framework.meta import Unfilled
+from minipd.framework.place import check_device
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
 
 __all__: list[str] = []
-
-#: what names the only device
-DEVICES = ("cpu", "Place(cpu)")
-
-
-def check_device(who: str, device: Any) -> None:
-    """ValueError for a device other than the CPU."""
-    if device is not None and str(device) not in DEVICES:
-        raise ValueError(f"{who}: expected device 'cpu', got {device!r}: there is no other one here")
-
 
 class Converted:
     """The part of `Layer` that changes dtypes and devices."""

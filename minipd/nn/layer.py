@@ -15,9 +15,10 @@ import numpy as np
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.boundary import tell
+from minipd.framework.place import check_device
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
-from minipd.nn.conversion import Converted, check_device
+from minipd.nn.conversion import Converted
 from minipd.nn.hooks import HookRemoveHelper, Hooks
 from minipd.nn.param_attr import ParamAttr
 from minipd.nn.parameter import create_parameter, parameter_name
