@@ -151,7 +151,7 @@ def svd_lowrank(x: Tensor, q: int | None = None, niter: int = 2, M: Tensor | Non
     A random q-dimensional subspace is turned `niter` times towards the leading ones.  (Halko, Martinsson, Tropp 2009,
     algorithms 4.4 and 5.1.)
     x: [..., m, n].  q: min(6, m, n) unless given.  -> u [..., m, q], s [..., q], v [..., n, q]
-    Raises: ValueError for q outside of 1 .. min(m, n), or a negative niter.
+    Raises: ValueError for q outside of 0 .. min(m, n), or niter outside of 0 .. 1000.
 
     >>> from minipd.ops.creation import ones
     >>> [part.shape for part in svd_lowrank(ones([5, 3]), q=2)]
