@@ -19,7 +19,8 @@ from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
 from minipd.ops.complex import AsComplex
-from minipd.ops.creation import into, shape_tuple
+from minipd.ops.creation import shape_tuple
+from minipd.ops.making import asked_for, into, makes
 from minipd.ops.shapes import broadcast_shapes, require_floating
 
 __all__ = ["dropout", "gaussian", "normal", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
@@ -104,15 +105,6 @@ def _float_type(what: str, dtype: Any) -> np.dtype:
     return d
 
 
-def _made(result: Tensor, out: Tensor | None, requires_grad: bool) -> Tensor:
-    """What a function that makes a tensor returns.  (Of its parameters `device` and `pin_memory` say where to put it:
-    there is one memory.)"""
-    result = into(out, result)
-    if requires_grad:
-        result.stop_gradient = False
-    return result
-
-
 def _seeded(seed: int) -> Tensor:
     return next_key() if seed == 0 else Tensor(philox.key_of(seed))
 
@@ -128,18 +120,18 @@ def uniform(shape: Any, dtype: Any = None, min: float = 0, max: float = 1.0, see
     if d in dtypes.COMPLEX:
         raise TypeError("uniform: expected a floating dtype, got a complex one; draw real and imaginary parts, and see "
                         "paddle.complex")
-    return _made(Uniform(_seeded(seed), shape=shape_tuple("uniform", shape), dtype=d, min=float(min), max=float(max)),
-                 out, requires_grad)
+    made = Uniform(_seeded(seed), shape=shape_tuple("uniform", shape), dtype=d, min=float(min), max=float(max))
+    return asked_for(into(out, made), "uniform", device, requires_grad)
 
 
-def rand(shape: Any, dtype: Any = None, name: str | None = None, *, out: Tensor | None = None, device: Any = None,
-         requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+@makes
+def rand(shape: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """Numbers in [0, 1), evenly.
 
     >>> rand([2, 3]).shape
     paddle.Size([2, 3])
     """
-    return uniform(shape, dtype, 0.0, 1.0, out=out, requires_grad=requires_grad)
+    return uniform(shape, dtype, 0.0, 1.0)
 
 
 def gaussian(shape: Any, mean: Any = 0.0, std: float = 1.0, seed: int = 0, dtype: Any = None,
@@ -152,14 +144,14 @@ def gaussian(shape: Any, mean: Any = 0.0, std: float = 1.0, seed: int = 0, dtype
     return AsComplex(parts) + mean if mean else AsComplex(parts)
 
 
-def randn(shape: Any, dtype: Any = None, name: str | None = None, *, out: Tensor | None = None, device: Any = None,
-          requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+@makes
+def randn(shape: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """Normally distributed numbers with mean 0 and variance 1.
 
     >>> randn([2, 3]).shape
     paddle.Size([2, 3])
     """
-    return _made(gaussian(shape, dtype=dtype), out, requires_grad)
+    return gaussian(shape, dtype=dtype)
 
 
 standard_normal = randn
@@ -213,8 +205,8 @@ def _int_range(what: str, low: int, high: int | None) -> tuple[int, int]:
     return low, high
 
 
-def randperm(n: int, dtype: Any = "int64", name: str | None = None, *, out: Tensor | None = None, device: Any = None,
-             requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+@makes
+def randperm(n: int, dtype: Any = "int64", name: str | None = None) -> Tensor:
     """The ints 0 .. n - 1 in random order.
 
     Raises: ValueError for a negative n.
@@ -224,20 +216,21 @@ def randperm(n: int, dtype: Any = "int64", name: str | None = None, *, out: Tens
     """
     if n < 0:
         raise ValueError(f"randperm: expected n >= 0, got {n}")
-    return _made(RandPerm(next_key(), n=n.__index__(), dtype=dtypes.to_np(dtype)), out, requires_grad)
+    return RandPerm(next_key(), n=n.__index__(), dtype=dtypes.to_np(dtype))
 
 
 # ------------------------------------------------------------------------------------------------ like another
 def rand_like(input: Tensor, name: str | None = None, *, dtype: Any = None, device: Any = None,
               requires_grad: bool = False) -> Tensor:
     """`rand` in the shape and dtype of another tensor."""
-    return rand(input.payload.shape, input.dtype if dtype is None else dtype, requires_grad=requires_grad)
+    return rand(input.payload.shape, input.dtype if dtype is None else dtype, device=device,
+                requires_grad=requires_grad)
 
 
 def randn_like(x: Tensor, dtype: Any = None, name: str | None = None, *, device: Any = None,
                requires_grad: bool = False) -> Tensor:
     """`randn` in the shape and dtype of another tensor."""
-    return randn(x.payload.shape, x.dtype if dtype is None else dtype, requires_grad=requires_grad)
+    return randn(x.payload.shape, x.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
 
 def randint_like(x: Tensor, low: int = 0, high: int | None = None, dtype: Any = None,

@@ -192,6 +192,9 @@ def test_where_results_go():
     (lambda: paddle.ones([2]).geometric_(1.5), ValueError, "geometric_: expected a probability between 0 and 1"),
     (lambda: paddle.ones([2], "int64").uniform_(), TypeError, r"uniform_: expected a floating tensor, got i64\[2\]"),
     (lambda: paddle.ones([2], "int64").normal_(), TypeError, "normal_: expected a floating tensor"),
+    (lambda: paddle.rand([2], device="gpu"), ValueError, "rand: expected the device 'cpu'"),
+    (lambda: paddle.uniform([2], device="gpu:0"), ValueError, "uniform: expected the device 'cpu'"),
+    (lambda: paddle.randn_like(paddle.ones([2]), device="gpu"), ValueError, "expected the device 'cpu'"),
     (lambda: paddle.ones([2], "bool").random_(), TypeError, "random_: expected a floating or int tensor"),
 ])
 def test_what_is_refused(f, error, said):
