@@ -14,7 +14,7 @@ from minipd.ops.embedding import take_along_axis
 from minipd.ops.joining import stack
 from minipd.ops.reshape import unsqueeze
 
-__all__: list[str] = []
+__all__ = ["gather_tree", "one_hot", "sequence_mask"]
 
 
 def one_hot(x: Tensor, num_classes: Any = -1, name: str | None = None) -> Tensor:
