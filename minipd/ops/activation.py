@@ -14,9 +14,9 @@ from minipd.framework.meta import Meta
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
-from minipd.ops.creation import into
 from minipd.ops.elementary import exp, tanh
 from minipd.ops.families import Floating, Unary
+from minipd.ops.making import into
 from minipd.ops.promotion import unary
 from minipd.ops.reduce import Sum
 from minipd.ops.shapes import elementwise, normalize_axis, require_floating, shapes_agree

@@ -9,8 +9,8 @@ from minipd.framework.meta import Meta
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
-from minipd.ops.creation import into
 from minipd.ops.elementary import exp
+from minipd.ops.making import into
 from minipd.ops.promotion import as_floating, as_tensor
 from minipd.ops.reduce import Reduction, unreduced
 from minipd.ops.scan import Cumprod

@@ -7,8 +7,8 @@ from typing import Any
 from minipd.framework.meta import Meta
 from minipd.framework.row import Trait, op, ufunc
 from minipd.framework.tensor import Tensor
-from minipd.ops.creation import into
 from minipd.ops.families import Bits
+from minipd.ops.making import into
 from minipd.ops.promotion import as_tensor, binary, promoted
 from minipd.ops.shapes import elementwise, require_bits
 

@@ -15,7 +15,6 @@ from minipd.framework.tensor import Tensor
 from minipd.framework.views import write_anew
 from minipd.ops.cast import cast
 from minipd.ops.making import asked_for, makes, spread
-from minipd.ops.making import into as into
 
 __all__ = ["arange", "assign", "clone", "empty", "empty_like", "full", "full_like", "ones", "ones_like", "to_tensor",
            "zeros", "zeros_like"]

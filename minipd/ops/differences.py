@@ -7,8 +7,8 @@ from typing import Any
 from minipd.framework import dtype as dtypes
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
-from minipd.ops.creation import into
 from minipd.ops.joining import concat
+from minipd.ops.making import into
 from minipd.ops.promotion import as_tensor
 from minipd.ops.reduce import Sum
 from minipd.ops.scan import Cumsum

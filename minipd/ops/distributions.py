@@ -12,8 +12,8 @@ from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
-from minipd.ops.creation import into
 from minipd.ops.elementary import exp
+from minipd.ops.making import into
 from minipd.ops.random import Uniform, next_key, normal
 from minipd.ops.shapes import broadcast_shapes, require_floating
 

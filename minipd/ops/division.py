@@ -13,8 +13,8 @@ from minipd.framework.row import Trait, op, ufunc
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import reduce_to
 from minipd.ops.cast import cast
-from minipd.ops.creation import into
 from minipd.ops.families import Bits, RealBinary
+from minipd.ops.making import into
 from minipd.ops.math import over
 from minipd.ops.promotion import binary, promoted
 from minipd.ops.shapes import elementwise, require_bits, require_numbers

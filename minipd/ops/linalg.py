@@ -9,7 +9,7 @@ from minipd.framework.meta import Meta, describe
 from minipd.framework.row import op
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import reduce_to
-from minipd.ops.creation import into
+from minipd.ops.making import into
 from minipd.ops.promotion import promoted
 from minipd.ops.shapes import broadcast_shapes, common_dtype
 

@@ -12,10 +12,11 @@ from minipd.framework.row import op
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import write
 from minipd.ops.cast import cast
-from minipd.ops.creation import clone, into
+from minipd.ops.creation import clone
 from minipd.ops.embedding import take_along_axis
 from minipd.ops.families import Unary
 from minipd.ops.joining import stack
+from minipd.ops.making import into
 from minipd.ops.math import add, maximum, minimum
 from minipd.ops.promotion import as_tensor, promoted
 from minipd.ops.reshape import squeeze

@@ -12,7 +12,7 @@ from minipd.framework.rank import current
 from minipd.framework.row import Row
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
-from minipd.ops.creation import into
+from minipd.ops.making import into
 
 __all__: list[str] = []
 

@@ -9,9 +9,10 @@ from minipd.framework import dtype as dtypes
 from minipd.framework.dim import prod
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
-from minipd.ops.creation import full, into, ones_like
+from minipd.ops.creation import full, ones_like
 from minipd.ops.embedding import TakeAlongAxis
 from minipd.ops.joining import stack
+from minipd.ops.making import into
 from minipd.ops.math import maximum, where
 from minipd.ops.promotion import as_floating, as_tensor
 from minipd.ops.reduce import Sum

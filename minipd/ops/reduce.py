@@ -12,7 +12,8 @@ from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import expand_as
 from minipd.ops.cast import cast
-from minipd.ops.creation import Full, into
+from minipd.ops.creation import Full
+from minipd.ops.making import into
 from minipd.ops.promotion import as_tensor
 from minipd.ops.reshape import Reshape
 from minipd.ops.shapes import normalize_axes, normalize_axis, reduced_shape, reduced_size, require_inexact

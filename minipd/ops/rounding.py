@@ -7,8 +7,8 @@ from typing import Any
 from minipd.framework.meta import Meta
 from minipd.framework.row import op, ufunc
 from minipd.framework.tensor import Tensor
-from minipd.ops.creation import into
 from minipd.ops.families import Step
+from minipd.ops.making import into
 from minipd.ops.promotion import as_tensor, unary
 from minipd.ops.shapes import require_real
 

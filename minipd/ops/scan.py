@@ -10,9 +10,9 @@ from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import as_operand
 from minipd.ops.cast import cast
-from minipd.ops.creation import into
 from minipd.ops.elementary import exp, log
 from minipd.ops.embedding import TakeAlongAxisGrad
+from minipd.ops.making import into
 from minipd.ops.math import where
 from minipd.ops.promotion import as_floating, as_tensor
 from minipd.ops.shapes import normalize_axis, require_floating, require_numbers

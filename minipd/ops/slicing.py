@@ -177,7 +177,9 @@ def normalized_part(s: Any, n: Any) -> tuple[Any, Any, int]:
         require_at_least(n, end, what)
         return start, end, 1
     start, end, stride = s.indices(n)
-    return start, start if not range(start, end, stride) else end, stride
+    if not range(start, end, stride):                   # a start of -1, before the first, would mean the last again
+        start = end = max(start, 0)
+    return start, end, stride
 
 
 def _from_front(v: Any, n: Any, default: Any) -> Any:

@@ -9,8 +9,8 @@ from minipd.framework.dim import is_symbolic, prod
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
 from minipd.ops.complex import is_complex
-from minipd.ops.creation import into
 from minipd.ops.elementary import sqrt
+from minipd.ops.making import into
 from minipd.ops.math import abs, square, where
 from minipd.ops.promotion import as_floating, as_tensor
 from minipd.ops.reduce import Mean, Sum, count, sum

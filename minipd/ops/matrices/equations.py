@@ -9,8 +9,8 @@ from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import reduce_to
-from minipd.ops.creation import into
 from minipd.ops.joining import stack
+from minipd.ops.making import into
 from minipd.ops.matrices.parts import explained, matrix_transpose, require_matrix
 from minipd.ops.promotion import promoted
 from minipd.ops.shapes import agree, broadcast_shapes, common_dtype

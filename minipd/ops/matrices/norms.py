@@ -13,9 +13,10 @@ from minipd.framework.row import op
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
 from minipd.ops.complex import conj
-from minipd.ops.creation import full_like, into
+from minipd.ops.creation import full_like
 from minipd.ops.elementary import sqrt
 from minipd.ops.gather import index_select
+from minipd.ops.making import into
 from minipd.ops.math import where
 from minipd.ops.matrices.equations import inverse
 from minipd.ops.matrices.parts import matrix_transpose, require_matrix

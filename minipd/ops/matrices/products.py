@@ -10,9 +10,9 @@ from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import expand
 from minipd.ops.complex import conj
-from minipd.ops.creation import into
 from minipd.ops.diagonal import diagonal
 from minipd.ops.linalg import matmul
+from minipd.ops.making import into
 from minipd.ops.promotion import promoted
 from minipd.ops.reorder import roll
 from minipd.ops.shapes import agree, broadcast_shapes, normalize_axis

@@ -10,8 +10,9 @@ from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
 from minipd.ops.complex import conj, is_complex
-from minipd.ops.creation import into, zeros, zeros_like
+from minipd.ops.creation import zeros, zeros_like
 from minipd.ops.diagonal import diag_embed
+from minipd.ops.making import into
 from minipd.ops.math import maximum
 from minipd.ops.matrices.eigen import Eigh
 from minipd.ops.matrices.orthogonal import qr
