@@ -34,7 +34,10 @@ def share_view(base: Any, view: Tensor, row: Any, attrs: dict) -> None:
     if type(base.payload) is np.ndarray:
         if base.payload.flags.c_contiguous or np.may_share_memory(base.payload, view.payload) or (
                 row.name == "reshape" and _relaid(base, view, row, attrs)):     # else a view of no elements
-            view.storage = storage = aliased(base)
+            storage = base.storage
+            if storage is None or storage.root is None:
+                storage = aliased(base)
+            view.storage = storage
             view.seen = storage.version         # base was found fresh, or no gradient is wanted of the view
             if not base.stop_gradient and base.is_leaf:
                 storage.leaf = weakref.ref(base)
