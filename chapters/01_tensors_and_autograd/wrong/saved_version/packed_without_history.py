@@ -8,7 +8,7 @@ def again(node, value, history):
         return Meta(*value)
     payload, owner, version = value
     storage = owner if type(owner) is Storage else owner.storage
-    if storage is not None and storage.version != version and not getattr(type(payload), "traced", False):
+    if storage is not None and storage.version != version and not is_traced(payload):
         raise RuntimeError(f"{getattr(owner, 'name', 'the result of ' + node.row.name)}: saved at version {version}, "
                            f"found {storage.version}")
     return _with_history(Tensor(payload), history)
