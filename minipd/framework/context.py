@@ -173,8 +173,8 @@ def explain(row: Any, payloads: Any, attrs: dict, error: Exception) -> None:
             require_room(row.name, meta.shape, meta.dtype.itemsize, error)
     except Exception as better:
         raise better from error
-    called = ", ".join(describe(p) for p in payloads) + "".join(f", {k}={v}" for k, v in attrs.items())
-    error.add_note(f"in {row.name}({called})")
+    called = [*map(describe, payloads), *(f"{k}={v}" for k, v in attrs.items())]
+    error.add_note(f"in {row.name}({', '.join(called)})")
 
 
 class MetaOnly(Ground):

@@ -189,10 +189,19 @@ def test_errors_teach(call, error, text):
 
 
 def test_an_error_of_numpys_names_the_call():
-    """Where the shape rule has no objection, numpy's own words stand, with the operator's name and operands."""
-    with pytest.raises(MemoryError, match="Unable to allocate") as caught:
+    """Where the shape rule has no objection, numpy's own words stand, with the operator's name and operands; the user
+    is told of the function that was called."""
+    with pytest.raises(ValueError, match="full: these arguments do not go together") as caught:
+        paddle.full([2], 10 ** 30, "int64")
+    assert caught.value.__cause__.__notes__ == [f"in full(shape=(2,), value={10 ** 30}, dtype=int64)"]
+    assert "called at" in caught.value.__notes__[-1]
+
+
+def test_a_size_that_nobody_can_mean_names_the_call():
+    with pytest.raises(MemoryError, match=r"full: expected a result that fits into memory .* got shape "
+                                          r"\[1000000000, 1000000000\]") as caught:
         paddle.ones([10**9, 10**9])
-    assert "in full(" in caught.value.__notes__[0] and "called at" in caught.value.__notes__[-1]
+    assert "in ones(" in caught.value.__notes__[-1] and "called at" in caught.value.__notes__[-1]
 
 
 def test_errors_teach_under_no_grad_too():
