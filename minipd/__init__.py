@@ -51,8 +51,8 @@ FLOORS = (
 _names = _wire(__name__, FLOORS, _os.environ)
 globals().update(_names)
 _keep_freed_memory()
-for _name in """CPUPlace CUDAPlace ParamAttr Parameter get_default_dtype get_flags grad in_dynamic_mode load no_grad save
-             seed set_default_dtype set_flags""".split():
+for _name in """CPUPlace CUDAPlace ParamAttr Parameter get_default_dtype get_flags grad in_dynamic_mode load no_grad
+             save seed set_default_dtype set_flags""".split():
     if _name in _names:                 # names that `paddle.framework`, which is our ground floor, has too
         setattr(_sys.modules[__name__ + ".framework"], _name, _names[_name])
 __all__ = sorted([*_names, "disable_compat", "enable_compat", "install_as_paddle"])
@@ -62,7 +62,7 @@ _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minipd\.")
 
 for _module in ("", ".nn", ".nn.functional", ".nn.functional.flash_attention", ".nn.initializer", ".nn.utils",
                 ".optimizer", ".optimizer.lr", ".regularizer", ".autograd", ".io", ".amp", ".profiler", ".linalg",
-                ".metric", ".fft", ".signal", ".tensor", ".base", ".base.core", ".callbacks", ".incubate", ".incubate.autograd", ".vision",
-                ".vision.models"):
+                ".metric", ".fft", ".signal", ".tensor", ".base", ".base.core", ".callbacks", ".incubate",
+                ".incubate.autograd", ".vision", ".vision.models"):
     _open_to_users(_sys.modules[__name__ + _module])
     _say_what_is_missing(_sys.modules[__name__ + _module])

@@ -20,9 +20,9 @@ class Case:
     another way than the kernel's, in float64; a tuple for rows with several results.  symbolic(s): the attributes when
     sizes are symbols, with s(n) for the size n; by default the same attributes.  wrt: the inputs to differentiate; by
     default every float and complex array.  smooth: False where the function has no second derivative.
-    fixed: dimensions, as (input, axis), whose size a program has to know.  refused: inputs whose gradient rule says that
-    it is not available.  symmetric: inputs that stand for symmetric matrices, of which one triangle is not read: what
-    is differentiated is the function of their symmetric part.
+    fixed: dimensions, as (input, axis), whose size a program has to know.  refused: inputs whose gradient rule says
+    that it is not available.  symmetric: inputs that stand for symmetric matrices, of which one triangle is not read:
+    what is differentiated is the function of their symmetric part.
     """
 
     inputs: tuple
