@@ -19,31 +19,7 @@ from minipd.framework.row import ROWS
 from minipd.framework.tensor import Tensor
 from tests.dist.ranks import on_mesh
 from tests.dist.simulated import split
-from tests.ops import (  # noqa: F401  (they fill the table)
-    cases_activation,
-    cases_attributes,
-    cases_complex,
-    cases_conv,
-    cases_elementary,
-    cases_fft,
-    cases_fused,
-    cases_gather,
-    cases_image,
-    cases_index,
-    cases_linalg,
-    cases_math,
-    cases_order,
-    cases_pairs,
-    cases_pooling,
-    cases_random,
-    cases_recurrent,
-    cases_scan,
-    cases_sequence,
-    cases_shape,
-    cases_sorting,
-    cases_update,
-)
-from tests.ops.case import CASES
+from tests.ops.all_cases import CASES
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NaN and infinity, which some cases are about
 
