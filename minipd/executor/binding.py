@@ -60,9 +60,10 @@ class Binding:
 
     def check_finite(self, op: Operation) -> None:
         """Look for a NaN or an infinity in the results that stand in their slots (`framework.nan_inf`)."""
-        arrays = [[self.frame.slots[self.slot(v)] for v in values if v in self.prepared.slots]
-                  for values in (op.results() if op.row is None else result_values(op), op.operands_source())]
-        check_finite(op.name(), *arrays, only_warn=flag("FLAGS_check_nan_inf_level") > 0)
+        results, operands = ([self.frame.slots[self.slot(v)] for v in values if v in self.prepared.slots]
+                             for values in (op.results() if op.row is None else result_values(op),
+                                            op.operands_source()))
+        check_finite(op.name(), results, operands, only_warn=flag("FLAGS_check_nan_inf_level") > 0)
 
     def slot(self, value: Value) -> int:
         return self.prepared.slots[value]

@@ -69,16 +69,16 @@ class Frame:
         step = None
         try:
             if self.watch is not None:
-                for step, op in zip(steps.functions, steps.ops, strict=True):
+                for step, done in zip(steps.functions, steps.ops, strict=True):
                     step()
-                    self.watch(op)
+                    self.watch(done)
             else:
                 for step in steps.functions:
                     step()
         except Exception as error:
-            op = next((op for f, op in zip(steps.functions, steps.ops, strict=True) if f is step), None)
-            if op is not None:
-                error.add_note(user_error(op, "while running this operation"))
+            failed = next((op for f, op in zip(steps.functions, steps.ops, strict=True) if f is step), None)
+            if failed is not None:
+                error.add_note(user_error(failed, "while running this operation"))
             raise
         self.instructions += steps.instructions
 

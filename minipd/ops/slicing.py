@@ -7,6 +7,7 @@ case, in the gradient either (the gradient of a read is a write into zeros).
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,14 +38,13 @@ def _part_shape(shape: tuple, axes: tuple, starts: tuple, ends: tuple, strides: 
 
 
 def _part_index(ndim: int, axes: tuple, starts: tuple, ends: tuple, strides: tuple) -> tuple:
-    index = [WHOLE] * ndim
+    index: list[Any] = [WHOLE] * ndim
     for a, b, e, s in zip(axes, starts, ends, strides, strict=True):
-        index[a] = _python_slice(b, None if s < 0 and e < 0 else e, s)
+        index[a] = builtins.slice(b, None if s < 0 and e < 0 else e, s)
     return tuple(index)
 
 
-_python_slice = slice
-WHOLE = slice(None)
+WHOLE = builtins.slice(None)
 
 
 @op("slice", Trait.VIEW, Trait.EXACT)
@@ -146,7 +146,7 @@ def strided_slice(x: Tensor, axes: Any, starts: Any, ends: Any, strides: Any, na
     where_ = [normalize_axis("slice", a, x.ndim) for a in axes]
     if len(set(where_)) != len(where_):
         raise ValueError(f"slice: axes {list(axes)} name a dimension of the {x.ndim}-D tensor twice")
-    parts = [normalized_part(_python_slice(_int(b), _int(e), _int(s)), x.payload.shape[a])
+    parts = [normalized_part(builtins.slice(_int(b), _int(e), _int(s)), x.payload.shape[a])
              for a, b, e, s in zip(where_, starts, ends, strides, strict=True)]
     return take_part(x, where_, parts)
 

@@ -30,7 +30,8 @@ def standardize(x: Any, *, axis: tuple[int, ...], epsilon: float = 1e-5) -> Nota
     small = "".join("1" if i in axis else letter for i, letter in enumerate(word))
     gone = "".join(word[i] for i in axis)
     empty = any(same(d, 0) for d in x.shape)
-    return Notation((word,), (word, small, small), **{"whole" if empty else "decompose": gone})
+    return Notation((word,), (word, small, small), whole=gone if empty else "",
+                    decompose="" if empty else gone)
 
 
 @spmd("fused_rotary_position_embedding")
