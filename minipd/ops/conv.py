@@ -18,7 +18,7 @@ from minipd.framework.meta import Meta, describe
 from minipd.framework.row import op
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import as_operand
-from minipd.ops.geometry import back, channels_last, count, extent, first, ints, pairs, per_axis, spatial
+from minipd.ops.geometry import back, channels_last, counts, extent, first, ints, pairs, per_axis, spatial
 from minipd.ops.shapes import agree, common_dtype, require_floating
 from minipd.ops.windows import add_columns, batches, columns, padded, window_bytes
 
@@ -200,8 +200,7 @@ def _check(what: str, x: Any, filter: Any, channels: Any, expected: Any, groups:
 
 def _counts(what: str, x: Any, filter: Any, strides: tuple, paddings: tuple, dilations: tuple) -> tuple:
     """How many windows there are along each spatial dimension."""
-    return tuple(count(what, n, b, a, extent(k, d), s) for n, b, a, k, d, s in zip(
-        x.shape[2:], paddings[::2], paddings[1::2], filter.shape[2:], dilations, strides, strict=True))
+    return counts(what, x.shape[2:], tuple(map(extent, filter.shape[2:], dilations)), strides, paddings)
 
 
 def rests(x: Any, filter: Any, strides: tuple, paddings: tuple, dilations: tuple) -> tuple:

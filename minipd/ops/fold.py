@@ -7,7 +7,7 @@ from typing import Any
 from minipd.framework.dim import exact_div, prod
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import op
-from minipd.ops.geometry import count, extent
+from minipd.ops.geometry import counts, extent
 from minipd.ops.shapes import agree
 from minipd.ops.windows import add_columns, columns, padded
 
@@ -16,8 +16,7 @@ __all__: list[str] = []
 
 def _counts(what: str, sizes: tuple, kernel_sizes: tuple, strides: tuple, paddings: tuple, dilations: tuple) -> tuple:
     """How many windows there are along each spatial dimension."""
-    return tuple(count(what, n, b, a, extent(k, d), s) for n, b, a, k, d, s in zip(
-        sizes, paddings[::2], paddings[1::2], kernel_sizes, dilations, strides, strict=True))
+    return counts(what, sizes, tuple(map(extent, kernel_sizes, dilations)), strides, paddings)
 
 
 @op("unfold")

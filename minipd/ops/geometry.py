@@ -167,3 +167,9 @@ def count(what: str, size: Any, before: int, after: int, reach: Any, stride: int
     if stride == 1:
         return spare + 1
     return -(-spare // stride) + 1 if ceil else spare // stride + 1
+
+
+def counts(what: str, sizes: tuple, reach: tuple, strides: tuple, paddings: tuple, ceil: bool = False) -> tuple:
+    """`count` of each spatial dimension.   reach: the extent of a window along each."""
+    return tuple(count(what, n, b, a, r, s, ceil) for n, b, a, r, s in zip(
+        sizes, paddings[::2], paddings[1::2], reach, strides, strict=True))

@@ -19,7 +19,7 @@ from minipd.ops import bins as binning
 from minipd.ops.broadcast import as_operand
 from minipd.ops.cast import cast
 from minipd.ops.embedding import TakeAlongAxisGrad
-from minipd.ops.geometry import back, channels_last, count, first, per_axis, spatial
+from minipd.ops.geometry import back, channels_last, counts, first, per_axis, spatial
 from minipd.ops.shapes import require_floating
 
 __all__ = ["adaptive_avg_pool1d"]
@@ -34,8 +34,7 @@ def _sizes(what: str, shape: tuple, kernel_size: tuple, strides: tuple, paddings
     if adaptive:
         _not_empty(what, shape)
         return kernel_size
-    return tuple(count(what, n, b, a, k, s, ceil_mode) for n, k, s, b, a in zip(
-        shape[2:], kernel_size, strides, paddings[::2], paddings[1::2], strict=True))
+    return counts(what, shape[2:], kernel_size, strides, paddings, ceil_mode)
 
 
 def _not_empty(what: str, shape: tuple) -> None:
