@@ -45,7 +45,23 @@ class SequenceSampler(Sampler):
         return iter(range(len(self)))
 
 
-class RandomSampler(Sampler):
+class Epochs(Sampler):
+    """A sampler that takes another order in each pass: a pass is an epoch."""
+
+    epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next pass is that of this epoch."""
+        self.epoch = epoch
+
+    def next_key(self) -> Any:
+        """The key of this epoch's order, on every rank the same; the next pass is that of the next epoch."""
+        key = shuffle_key(self.epoch)
+        self.epoch += 1
+        return key
+
+
+class RandomSampler(Epochs):
     """A random order, another one in each epoch.
 
     replacement: draw each number independently, `num_samples` times, instead.  num_samples: only so many; all unless
@@ -57,29 +73,23 @@ class RandomSampler(Sampler):
     def __init__(self, data_source: Sized, replacement: bool = False, num_samples: int | None = None,
                  generator: Any = None):
         super().__init__(data_source)
-        self.replacement, self.generator, self.epoch = replacement, generator, 0
+        self.replacement, self.generator = replacement, generator
         self.num_samples = len(data_source) if num_samples is None else num_samples
         require_room("RandomSampler", (self.num_samples,), 8)
         if num_samples is not None and (num_samples <= 0 or not replacement and num_samples > len(data_source)):
             raise ValueError(f"RandomSampler: expected num_samples in 1 .. {len(data_source)} (more only with "
                              f"replacement), got {num_samples}")
 
-    def set_epoch(self, epoch: int) -> None:
-        """The next pass is that of this epoch."""
-        self.epoch = epoch
-
     def __iter__(self) -> Iterator[int]:
         if self.generator is not None:
             return (next(self.generator) for _ in range(self.num_samples))
-        key = shuffle_key(self.epoch)
-        self.epoch += 1
-        return iter(choice(key, len(self._source()), self.num_samples, self.replacement))
+        return iter(choice(self.next_key(), len(self._source()), self.num_samples, self.replacement))
 
     def __len__(self) -> int:
         return self.num_samples
 
 
-class SubsetRandomSampler(Sampler):
+class SubsetRandomSampler(Epochs):
     """The given sample numbers in a random order, another one in each epoch.
 
     Raises: ValueError if there are none.
@@ -90,24 +100,18 @@ class SubsetRandomSampler(Sampler):
 
     def __init__(self, indices: Sequence[int]):
         super().__init__(indices)
-        self.indices, self.epoch = list(indices), 0
+        self.indices = list(indices)
         if not self.indices:
             raise ValueError("SubsetRandomSampler: expected at least one sample number, got none")
 
-    def set_epoch(self, epoch: int) -> None:
-        """The next pass is that of this epoch."""
-        self.epoch = epoch
-
     def __iter__(self) -> Iterator[int]:
-        order = permutation(shuffle_key(self.epoch), len(self.indices))
-        self.epoch += 1
-        return iter([self.indices[i] for i in order])
+        return iter([self.indices[i] for i in permutation(self.next_key(), len(self.indices))])
 
     def __len__(self) -> int:
         return len(self.indices)
 
 
-class WeightedRandomSampler(Sampler):
+class WeightedRandomSampler(Epochs):
     """Sample numbers drawn with probabilities that are proportional to their weights.
 
     replacement: a number may come several times.
@@ -120,7 +124,7 @@ class WeightedRandomSampler(Sampler):
     def __init__(self, weights: Any, num_samples: int, replacement: bool = True):
         super().__init__()
         self.weights = np.asarray(weights, np.float64).ravel()
-        self.num_samples, self.replacement, self.epoch = num_samples, replacement, 0
+        self.num_samples, self.replacement = num_samples, replacement
         if isinstance(num_samples, bool) or not isinstance(num_samples, int) or num_samples < 1:
             raise ValueError(f"WeightedRandomSampler: expected num_samples to be a positive int, got {num_samples!r}")
         require_room("WeightedRandomSampler", (num_samples,), 8)
@@ -132,14 +136,8 @@ class WeightedRandomSampler(Sampler):
             raise ValueError(f"WeightedRandomSampler: expected at most {positive} samples without replacement, as many "
                              f"as weights are positive, got num_samples={num_samples}")
 
-    def set_epoch(self, epoch: int) -> None:
-        """The next pass is that of this epoch."""
-        self.epoch = epoch
-
     def __iter__(self) -> Iterator[int]:
-        key = shuffle_key(self.epoch)
-        self.epoch += 1
-        return iter(choice(key, len(self.weights), self.num_samples, self.replacement, self.weights))
+        return iter(choice(self.next_key(), len(self.weights), self.num_samples, self.replacement, self.weights))
 
     def __len__(self) -> int:
         return self.num_samples
@@ -195,7 +193,7 @@ def check_batch_size(what: str, batch_size: Any) -> None:
         raise ValueError(f"{what}: expected batch_size to be a positive int, got {batch_size!r}")
 
 
-class DistributedBatchSampler(BatchSampler):
+class DistributedBatchSampler(BatchSampler, Epochs):
     """This rank's share of every batch.
 
     The batches of all ranks together, in rank order, are the batches of one rank with batch_size * num_replicas.  The
@@ -217,19 +215,14 @@ class DistributedBatchSampler(BatchSampler):
         if self.nranks < 1 or not 0 <= self.local_rank < self.nranks:
             raise ValueError(f"DistributedBatchSampler: expected a rank in 0 .. num_replicas - 1, got rank "
                              f"{self.local_rank} of {self.nranks}")
-        self.shuffle, self.epoch = shuffle, 0
+        self.shuffle = shuffle
         self.num_samples = -(-len(dataset) // self.nranks)
         self.total_size = self.num_samples * self.nranks
-
-    def set_epoch(self, epoch: int) -> None:
-        """The next pass is that of this epoch."""
-        self.epoch = epoch
 
     def _order(self) -> list[int]:
         """All sample numbers in this epoch's order, the first ones again at the end up to a multiple of the ranks."""
         n = len(self._source())
-        order = permutation(shuffle_key(self.epoch), n).tolist() if self.shuffle else list(range(n))
-        self.epoch += self.shuffle
+        order = permutation(self.next_key(), n).tolist() if self.shuffle else list(range(n))
         while order and len(order) < self.total_size:
             order += order[:self.total_size - len(order)]
         return order
