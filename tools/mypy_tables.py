@@ -5,8 +5,8 @@ object.  A class under `@op(...)` gets an unknown base here, so that calling it 
 (a Tensor, above all; so its operators give anything too, where the other operand would say float or bool), and Row as
 the type of the class itself, so that it can be passed where a Row is expected.
 
-*Tensor.*  Its operators and methods are attached by the floors that define them, so it gets an unknown base too; and
-its comparisons give Tensors where `object` would say bool, its arithmetic where the other operand would say float.
+*Tensor.*  Its operators and methods are attached by the floors that define them, and listed in a stub; what a floor
+keeps on a handle besides needs an unknown base too.
 
 *Layer.*  `register_buffer(name, ...)` and `add_parameter(name, ...)` make attributes.
 """
@@ -26,9 +26,8 @@ def is_row(context: ClassDefContext) -> None:
 
 
 def is_tensor(context: ClassDefContext) -> None:
-    """Called for Tensor."""
+    """Called for Tensor; its methods and operators are in a stub (`minipd ops --stubs`)."""
     context.cls.info.fallback_to_any = True
-    give_anything(context, "__eq__", "__ne__", "__add__", "__sub__", "__mul__", "__truediv__")
 
 
 def give_anything(context: ClassDefContext, *operators: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minipd.autograd import engine, hooks
-from minipd.framework.tensor import Tensor
+from minipd.framework.tensor import Tensor, attach
 
 __all__: list[str] = []
 
@@ -27,7 +27,4 @@ def gradient(self: Tensor) -> Any:
     return None if self.grad is None else self.grad.numpy()
 
 
-Tensor.backward = backward                              # type: ignore[attr-defined]
-Tensor.gradient = gradient                              # type: ignore[attr-defined]
-Tensor.retain_grads = hooks.retain_grads                # type: ignore[attr-defined]
-Tensor.register_hook = hooks.register_hook              # type: ignore[attr-defined]
+attach(backward=backward, gradient=gradient, retain_grads=hooks.retain_grads, register_hook=hooks.register_hook)

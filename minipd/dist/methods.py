@@ -7,7 +7,7 @@ from minipd.dist.api import dtensor_to_local
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Partial, Placement, Replicate, Shard
 from minipd.dist.value import DistValue
-from minipd.framework.tensor import Tensor
+from minipd.framework.tensor import Tensor, attach
 
 __all__: list[str] = []
 
@@ -27,9 +27,7 @@ def process_mesh(self: Tensor) -> ProcessMesh | None:
     return self.payload.mesh if isinstance(self.payload, DistValue) else None
 
 
-Tensor.is_dist = is_dist
-Tensor.placements = property(placements)
-Tensor.process_mesh = property(process_mesh)
-Tensor._local_value = dtensor_to_local
+attach(is_dist=is_dist, placements=property(placements), process_mesh=property(process_mesh),
+       _local_value=dtensor_to_local)
 for _class in (Partial, ProcessMesh, Replicate, Shard):
     setattr(core, _class.__name__, _class)          # `from paddle.base.core import Shard`

@@ -257,6 +257,12 @@ def aliased(t: Tensor) -> Storage:
     return storage
 
 
+def attach(**members: Any) -> None:
+    """What a floor above gives to Tensor: methods and properties by name.  (Type checkers see them in the stub.)"""
+    for name, member in members.items():
+        setattr(Tensor, name, member)
+
+
 class Parameter(Tensor):
     """A tensor that an optimizer updates: a leaf that wants a gradient, with a unique name (Paddle's EagerParamBase).
 

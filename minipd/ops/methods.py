@@ -10,7 +10,7 @@ from minipd.framework.boundary import entrance
 from minipd.framework.context import using
 from minipd.framework.meta import Unfilled, describe
 from minipd.framework.row import ROWS
-from minipd.framework.tensor import Tensor
+from minipd.framework.tensor import Tensor, attach
 from minipd.framework.views import check_writable, rebind
 from minipd.ops import FAMILIES, bitwise, creation, division, indexing, linalg, logic, math, pointwise, scaling
 from minipd.ops.cast import cast
@@ -123,10 +123,5 @@ def clear_gradient(self: Tensor, set_to_zero: bool = True) -> None:
         self.grad.stop_gradient = False
 
 
-for _method in (astype, zero_, fill_, set_value, clear_gradient):
-    setattr(Tensor, _method.__name__, _method)
-Tensor.cast = astype
-Tensor.clear_grad = clear_gradient
-Tensor.__iter__ = _iterate
-Tensor.T = property(transposed)
-Tensor.mT = property(matrix_transposed)
+attach(astype=astype, cast=astype, zero_=zero_, fill_=fill_, set_value=set_value, clear_gradient=clear_gradient,
+       clear_grad=clear_gradient, __iter__=_iterate, T=property(transposed), mT=property(matrix_transposed))

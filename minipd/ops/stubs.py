@@ -65,6 +65,10 @@ class _Stub:
         self.shadowed = frozenset(names) & frozenset(vars(builtins))
         for name in names:
             self.name(name, getattr(module, name))
+        for name, value in sorted(vars(module).items()):    # what users reach by dots, and what is not for users
+            package = isinstance(value, types.ModuleType) and value.__name__ == f"{module.__name__}.{name}"
+            if name not in names and (package or name in ("FLOORS", "__version__")):
+                self.name(name, value)
         public = "".join(f"    {name!r},\n" for name in names).replace("'", '"')
         return self.text() + f"\n__all__ = [\n{public}]\n"
 
@@ -118,7 +122,7 @@ class _Stub:
                 parts.append("*")
                 seen_star = True
             seen_star = seen_star or p.kind is p.VAR_POSITIONAL
-            star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+            star = "*" if p.kind is p.VAR_POSITIONAL else "**" if p.kind is p.VAR_KEYWORD else ""
             if method and i == 0:
                 parts.append("self")
                 continue
@@ -161,6 +165,8 @@ class _Stub:
             "Any", scope)
 
     def type_of(self, thing: Any) -> str:
+        if thing is type(None):
+            return "None"
         module, name = thing.__module__, thing.__name__
         if module == "builtins":
             if name in self.shadowed:

@@ -6,7 +6,7 @@ from minipd.dist.mesh import ProcessMesh
 from minipd.dist.reshard.plan import Plan
 from minipd.dist.value import DistValue
 from minipd.framework.dim import symbol
-from minipd.framework.tensor import Tensor
+from minipd.framework.tensor import Tensor, attach
 from minipd.viz.shown import shown_by
 
 __all__: list[str] = []
@@ -27,5 +27,5 @@ def _plan(self: Plan) -> str:
 
 ProcessMesh._repr_svg_ = shown_by("mesh")               # type: ignore[attr-defined]
 DistValue._repr_svg_ = shown_by("tensor")               # type: ignore[attr-defined]
-Tensor._repr_svg_ = _tensor                             # type: ignore[attr-defined]
+attach(_repr_svg_=_tensor)
 Plan._repr_svg_ = _plan                                 # type: ignore[attr-defined]

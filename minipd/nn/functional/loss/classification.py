@@ -194,5 +194,5 @@ def dice_loss(input: Tensor, label: Tensor, epsilon: float = 1e-5, name: str | N
     one_hot = cast(label == arange(input.shape[-1]), input.dtype)
     own = list(range(1, input.ndim))
     both = reduce.sum(input * one_hot, own)
-    either = reduce.sum(input, own) + reduce.sum(one_hot, own)
-    return reduce.mean(1.0 - both * 2.0 / (either + epsilon))
+    either = reduce.sum(input, own) + reduce.sum(one_hot, own) + epsilon
+    return reduce.mean((either - both * 2.0) / either)
