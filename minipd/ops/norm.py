@@ -7,7 +7,6 @@ they do with the statistics (`minipd.nn.functional.norm`).
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from minipd.framework.meta import Meta, describe
@@ -16,8 +15,8 @@ from minipd.ops.broadcast import expand_as, reduce_to
 from minipd.ops.cast import cast, widened
 from minipd.ops.elementary import rsqrt
 from minipd.ops.math import square
-from minipd.ops.reduce import Mean, count
-from minipd.ops.shapes import reduced_shape, reduced_size, require_floating, shapes_agree
+from minipd.ops.reduce import Mean, count, mean_of
+from minipd.ops.shapes import reduced_shape, require_floating, shapes_agree
 
 __all__: list[str] = []
 
@@ -108,10 +107,9 @@ class Standardize:
 
 def _standardize(xp: Any, x: Any, axis: tuple, epsilon: float, out: Any = None, mean: Any = None,
                  variance: Any = None) -> tuple[Any, Any, Any]:
-    n = reduced_size(x.shape, axis) or math.nan         # of nothing, mean and variance are NaN
-    mean = xp.true_divide(xp.add.reduce(x, axis=axis, keepdims=True), n, out=mean)
+    mean = mean_of(xp, x, axis, True, mean)
     out = xp.subtract(x, mean, out=out)
-    variance = xp.true_divide(xp.add.reduce(xp.square(out), axis=axis, keepdims=True), n, out=variance)
+    variance = mean_of(xp, xp.square(out), axis, True, variance)
     r = variance + x.dtype.type(epsilon)
     xp.sqrt(r, out=r)
     xp.reciprocal(r, out=r)

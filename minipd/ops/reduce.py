@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from minipd.framework import dtype as dtypes
-from minipd.framework.dim import is_symbolic
+from minipd.framework.dim import is_symbolic, prod
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
@@ -16,7 +16,7 @@ from minipd.ops.creation import Full
 from minipd.ops.making import into
 from minipd.ops.promotion import as_tensor
 from minipd.ops.reshape import Reshape
-from minipd.ops.shapes import normalize_axes, normalize_axis, reduced_shape, reduced_size, require_inexact
+from minipd.ops.shapes import normalize_axes, normalize_axis, reduced_shape, require_inexact
 
 __all__ = ["amax", "amin", "argmax", "argmin", "max", "mean", "min", "sum"]
 
@@ -63,14 +63,20 @@ class Mean(Reduction):
         return Meta(reduced_shape(x.shape, axis, keepdim), x.dtype)
 
     def kernel(xp, x, *, axis, keepdim=False):
-        return xp.add.reduce(x, axis=axis, dtype=x.dtype, keepdims=keepdim) / (reduced_size(x.shape, axis) or math.nan)
+        return mean_of(xp, x, axis, keepdim)
 
     def kernel_out(xp, out, x, *, axis, keepdim=False):
-        xp.add.reduce(x, axis=axis, dtype=x.dtype, keepdims=keepdim, out=out)
-        xp.true_divide(out, reduced_size(x.shape, axis) or math.nan, out=out)
+        mean_of(xp, x, axis, keepdim, out)
 
     def vjp_x(g, x: Meta, axis, keepdim):
         return expand_as(unreduced(g, x, axis, keepdim) / count(x, axis), x)
+
+
+def mean_of(xp: Any, x: Any, axis: tuple, keepdim: bool, out: Any = None) -> Any:
+    """The mean of an array, in a new one if `out` is None."""
+    total = xp.add.reduce(x, axis=axis, dtype=x.dtype, keepdims=keepdim, out=out)
+    n = x.size // (total.size or 1)
+    return xp.true_divide(total, n or math.nan, out=out)
 
 
 def count(x: Any, axis: tuple) -> Any:
@@ -78,7 +84,7 @@ def count(x: Any, axis: tuple) -> Any:
 
     Of none there is nothing to divide the gradient among, and 1 serves as well as 0, without 0 / 0.
     """
-    n = reduced_size(x.shape, axis)
+    n = prod([x.shape[a] for a in axis])
     if not is_symbolic(n):
         return float(n) or 1.0
     return Full(shape=(), value=n, dtype=x.dtype)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -84,23 +83,6 @@ def common_dtype(what: str, *xs: Any) -> np.dtype:
 def elementwise(what: str, *xs: Any) -> Meta:
     """The meta of a broadcasting operation."""
     return Meta(broadcast_shapes(what, *map(shape_of, xs)), common_dtype(what, *xs))
-
-
-#: the bytes of memory that this machine has
-MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def require_room(what: str, shape: tuple, itemsize: int = 1) -> None:
-    """Raise MemoryError if a tensor of this shape could never be held: at once, not when the machine is out of memory.
-
-    >>> require_room("zeros", (2, 3))
-    """
-    size = itemsize
-    for d in shape:
-        size *= 1 if is_symbolic(d) else d
-    if size > MEMORY:
-        raise MemoryError(f"{what}: expected a tensor that fits into memory, of at most {MEMORY} bytes here, got shape "
-                          f"{list(shape)}")
 
 
 def require_floating(what: str, x: Any) -> None:
@@ -199,11 +181,3 @@ def normalize_axes(what: str, axis: Any, ndim: int) -> tuple[int, ...]:
 def reduced_shape(shape: tuple, axes: Sequence[int], keepdim: bool) -> tuple:
     """The shape after reducing `axes`."""
     return tuple([1 if i in axes else d for i, d in enumerate(shape) if keepdim or i not in axes])
-
-
-def reduced_size(shape: tuple, axes: Sequence[int]) -> Any:
-    """How many elements a reduction of `axes` folds into one."""
-    n = 1
-    for a in axes:
-        n = n * shape[a]
-    return n
