@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from minipd.framework.context import using
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.nn import functional as F
 from minipd.nn.function_layer import FunctionLayer
 from minipd.nn.initializer import Constant
 from minipd.nn.layer import Layer
+from minipd.nn.power_iteration import as_matrix, improved
 from minipd.ops.creation import shape_tuple
 from minipd.ops.linalg import matmul
 from minipd.ops.math import square
@@ -195,13 +195,8 @@ class SpectralNorm(Layer):
     def forward(self, x: Tensor) -> Tensor:
         if list(x.shape) != self._shape:
             raise ValueError(f"SpectralNorm: expected a weight of shape {self._shape}, got {describe(x.payload)}")
-        others = (i for i in range(x.ndim) if i != self._dim)
-        matrix = x.transpose([self._dim, *others]).reshape([self._shape[self._dim], -1])
-        u, v = self.weight_u, self.weight_v
-        with using(grad=False):
-            for _ in range(self._power_iters):
-                v = self._unit(matmul(matrix, u, transpose_x=True))
-                u = self._unit(matmul(matrix, v))
+        matrix = as_matrix(x, self._dim)
+        u, v = improved(matrix, self.weight_u, self.weight_v, self._power_iters, self._unit)
         return x / sum(u * matmul(matrix, v))
 
     def _unit(self, x: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from minipd.framework.context import using
 from minipd.framework.tensor import Tensor
 from minipd.nn.layer import Layer
+from minipd.nn.power_iteration import as_matrix, improved
 from minipd.nn.utils.reparametrized import Reparametrized, parameter_of
 from minipd.ops.elementary import sqrt
 from minipd.ops.linalg import matmul
@@ -22,11 +23,6 @@ class _SpectralNorm(Reparametrized):
         super().__init__(name)
         self.iterations, self.epsilon, self.dim = iterations, epsilon, dim
 
-    def matrix(self, w: Tensor) -> Tensor:
-        """[rows, columns]: dimension `dim` first, all others as one."""
-        order = [self.dim, *(i for i in range(w.ndim) if i != self.dim)]
-        return w.transpose(order).reshape([w.shape[self.dim], -1])
-
     def unit(self, x: Tensor) -> Tensor:
         """x in the length 1."""
         return x / maximum(sqrt(sum(square(x))), self.epsilon)
@@ -34,13 +30,10 @@ class _SpectralNorm(Reparametrized):
     def weight(self, layer: Layer) -> Tensor:
         w = getattr(layer, f"{self.name}_orig")
         u, v = getattr(layer, f"{self.name}_u"), getattr(layer, f"{self.name}_v")
-        m = self.matrix(w)
-        if layer.training:
-            with using(grad=False):             # u and v count as constants: sigma's gradient is u v^T
-                new_u, new_v = u, v
-                for _ in range(self.iterations):
-                    new_v = self.unit(matmul(m, new_u, transpose_x=True))
-                    new_u = self.unit(matmul(m, new_v))
+        m = as_matrix(w, self.dim)
+        if layer.training:                      # u and v count as constants: sigma's gradient is u v^T
+            new_u, new_v = improved(m, u, v, self.iterations, self.unit)
+            with using(grad=False):
                 u.set_value(new_u)
                 v.set_value(new_v)
             u, v = new_u, new_v                 # not the buffers, which the next call overwrites
@@ -68,7 +61,7 @@ def spectral_norm(layer: Layer, name: str = "weight", n_power_iterations: int = 
     delattr(layer, name)
     layer.add_parameter(f"{name}_orig", w)
     with using(grad=False):
-        rows, columns = hook.matrix(w).shape
+        rows, columns = as_matrix(w, hook.dim).shape
         layer.register_buffer(f"{name}_u", hook.unit(randn([rows], w.dtype)))
         layer.register_buffer(f"{name}_v", hook.unit(randn([columns], w.dtype)))
     hook.put(layer, w * 1.0)                    # until the first forward
