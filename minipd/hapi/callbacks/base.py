@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from minipd.hapi.batches import as_list
+
 __all__ = ["Callback"]
 
 
@@ -93,7 +95,7 @@ class Callbacks:
 
 def checked(callbacks: Any) -> list[Callback]:
     """The callbacks as a list.  Raises: TypeError for what is none."""
-    given = [] if callbacks is None else list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
+    given = as_list(callbacks)
     for callback in given:
         if not isinstance(callback, Callback):
             raise TypeError(f"callbacks: expected a Callback or a list of them, got {type(callback).__name__}")
