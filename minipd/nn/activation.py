@@ -18,6 +18,13 @@ __all__ = ["CELU", "ELU", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish
            "ThresholdedReLU"]
 
 
+class _WithoutOptions(FunctionLayer):
+    """A function that takes nothing but its operand."""
+
+    def __init__(self, name: str | None = None):
+        super().__init__(name)
+
+
 class CELU(FunctionLayer):
     """`functional.celu`."""
 
@@ -63,22 +70,16 @@ class Hardshrink(FunctionLayer):
         super().__init__(name, threshold=threshold)
 
 
-class Hardsigmoid(FunctionLayer):
+class Hardsigmoid(_WithoutOptions):
     """`functional.hardsigmoid`."""
 
     function = staticmethod(F.hardsigmoid)
 
-    def __init__(self, name: str | None = None):
-        super().__init__(name)
 
-
-class Hardswish(FunctionLayer):
+class Hardswish(_WithoutOptions):
     """`functional.hardswish`."""
 
     function = staticmethod(F.hardswish)
-
-    def __init__(self, name: str | None = None):
-        super().__init__(name)
 
 
 class Hardtanh(FunctionLayer):
@@ -99,13 +100,10 @@ class LeakyReLU(FunctionLayer):
         super().__init__(name, negative_slope=negative_slope)
 
 
-class LogSigmoid(FunctionLayer):
+class LogSigmoid(_WithoutOptions):
     """`functional.log_sigmoid`."""
 
     function = staticmethod(F.log_sigmoid)
-
-    def __init__(self, name: str | None = None):
-        super().__init__(name)
 
 
 class LogSoftmax(FunctionLayer):
@@ -126,13 +124,10 @@ class Maxout(FunctionLayer):
         super().__init__(name, groups=groups, axis=axis)
 
 
-class Mish(FunctionLayer):
+class Mish(_WithoutOptions):
     """`functional.mish`."""
 
     function = staticmethod(F.mish)
-
-    def __init__(self, name: str | None = None):
-        super().__init__(name)
 
 
 class PReLU(Layer):
@@ -156,22 +151,16 @@ class PReLU(Layer):
                 f"dtype={self._weight.dtype.name}{name}")
 
 
-class ReLU(FunctionLayer):
+class ReLU(_WithoutOptions):
     """`functional.relu`."""
 
     function = staticmethod(F.relu)
 
-    def __init__(self, name: str | None = None):
-        super().__init__(name)
 
-
-class ReLU6(FunctionLayer):
+class ReLU6(_WithoutOptions):
     """`functional.relu6`."""
 
     function = staticmethod(F.relu6)
-
-    def __init__(self, name: str | None = None):
-        super().__init__(name)
 
 
 class RReLU(FunctionLayer):
@@ -200,13 +189,10 @@ class SELU(FunctionLayer):
         super().__init__(name, scale=scale, alpha=alpha)
 
 
-class Sigmoid(FunctionLayer):
+class Sigmoid(_WithoutOptions):
     """`functional.sigmoid`."""
 
     function = staticmethod(F.sigmoid)
-
-    def __init__(self, name: str | None = None):
-        super().__init__(name)
 
 
 class Silu(FunctionLayer):
@@ -260,40 +246,28 @@ class Softshrink(FunctionLayer):
         super().__init__(name, threshold=threshold)
 
 
-class Softsign(FunctionLayer):
+class Softsign(_WithoutOptions):
     """`functional.softsign`."""
 
     function = staticmethod(F.softsign)
 
-    def __init__(self, name: str | None = None):
-        super().__init__(name)
 
-
-class Swish(FunctionLayer):
+class Swish(_WithoutOptions):
     """`functional.swish`."""
 
     function = staticmethod(F.swish)
 
-    def __init__(self, name: str | None = None):
-        super().__init__(name)
 
-
-class Tanh(FunctionLayer):
+class Tanh(_WithoutOptions):
     """`functional.tanh`."""
 
     function = staticmethod(F.tanh)
 
-    def __init__(self, name: str | None = None):
-        super().__init__(name)
 
-
-class Tanhshrink(FunctionLayer):
+class Tanhshrink(_WithoutOptions):
     """`functional.tanhshrink`."""
 
     function = staticmethod(F.tanhshrink)
-
-    def __init__(self, name: str | None = None):
-        super().__init__(name)
 
 
 class ThresholdedReLU(FunctionLayer):
