@@ -98,10 +98,10 @@ def histogram(input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0
     if not density:
         return counts
     counts = cast(counts, "float64" if counts.dtype == "float64" else "float32")
-    return counts / (counts.sum() * cast_like((high - low) / bins, counts))
+    return counts / (counts.sum() * _cast_like((high - low) / bins, counts))
 
 
-def cast_like(number: Any, x: Tensor) -> Any:
+def _cast_like(number: Any, x: Tensor) -> Any:
     """A number, or a tensor in the dtype of x."""
     return cast(number, x.dtype) if isinstance(number, Tensor) else number
 

@@ -88,9 +88,6 @@ def _parts(x: Any, sections: tuple, axis: int) -> list:
     return parts
 
 
-sum_ = sum
-
-
 # ------------------------------------------------------------------------------------------- public functions
 def concat(x: Any, axis: Any = 0, name: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """The tensors of the list x, one after the other along `axis`.
@@ -142,6 +139,8 @@ def split(x: Tensor, num_or_sections: Any, axis: Any = 0, name: str | None = Non
     [[0, 1], [2, 3, 4]]
     """
     axis = normalize_axis("split", axis.item() if isinstance(axis, Tensor) else axis, x.ndim)
+    if not x.ndim:
+        raise ValueError(f"split: expected a tensor of at least 1 dimension, got {describe(x.payload)}")
     n = x.payload.shape[axis]
     if isinstance(num_or_sections, int):
         if num_or_sections < 1:
@@ -152,8 +151,8 @@ def split(x: Tensor, num_or_sections: Any, axis: Any = 0, name: str | None = Non
         sections = (exact_div(n, num_or_sections, "split"),) * num_or_sections
     else:
         given = list(num_or_sections)
-        rest = n - sum_(d for d in given if not same(d, -1))
+        rest = n - sum(d for d in given if not same(d, -1))
         sections = tuple(rest if same(d, -1) else d for d in given)
-        if not same(sum_(sections), n) or not is_symbolic(rest) and rest < 0:
+        if not same(sum(sections), n) or not is_symbolic(rest) and rest < 0:
             raise ValueError(f"split: sizes {given} do not add up to {n}, the size of axis {axis}")
     return list(Split(x, sections=sections, axis=axis))

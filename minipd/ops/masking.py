@@ -9,11 +9,10 @@ from minipd.framework.dim import same
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import write
+from minipd.ops import math
 from minipd.ops.broadcast import Expand
 from minipd.ops.by_number import Gather
 from minipd.ops.cast import cast
-from minipd.ops.math import where
-from minipd.ops.math import where as _where
 from minipd.ops.reshape import reshape
 from minipd.ops.scan import cumsum
 from minipd.ops.shapes import broadcast_shapes
@@ -35,7 +34,7 @@ def masked_fill(x: Tensor, mask: Tensor, value: Any, name: str | None = None) ->
     """
     _check_mask("masked_fill", mask)
     value = cast(value, x.dtype) if isinstance(value, Tensor) else x.payload.dtype.type(value).item()
-    return where(mask, value, x)
+    return math.where(mask, value, x)
 
 
 def masked_scatter(x: Tensor, mask: Tensor, value: Tensor, name: str | None = None) -> Tensor:
@@ -60,8 +59,7 @@ def masked_scatter(x: Tensor, mask: Tensor, value: Tensor, name: str | None = No
         return x.clone()
     number = cumsum(reshape(mask, [-1]).astype("int64")) - 1        # of the value that a selected element takes
     taken = Gather(reshape(value, [-1]), number, axis=0)
-    return where(mask, reshape(taken, shape), x)
-
+    return math.where(mask, reshape(taken, shape), x)
 
 
 def where_(condition: Tensor, x: Tensor, y: Any, name: str | None = None) -> Tensor:
@@ -73,5 +71,5 @@ def where_(condition: Tensor, x: Tensor, y: Any, name: str | None = None) -> Ten
     (True, [1.0, 0.0])
     """
     def where(x: Tensor, condition: Tensor, y: Any) -> Tensor:
-        return _where(condition, x, y)
+        return math.where(condition, x, y)
     return write(x, where, condition, y)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from minipd.framework.meta import Meta
 from minipd.framework.row import Trait, op
 from minipd.ops.update.stepping import metas, stepping
 
@@ -24,7 +23,7 @@ class AdamW:
 
     def infer_meta(param, grad, moment1, moment2, step, learning_rate, skip_update, *, beta1=0.9, beta2=0.999,
                    epsilon=1e-8, weight_decay=0.01):
-        return tuple(Meta(x.shape, x.dtype) for x in (param, moment1, moment2))
+        return metas(param, moment1, moment2)
 
     def kernel(xp, param, grad, moment1, moment2, step, learning_rate, skip_update, *, beta1=0.9, beta2=0.999,
                epsilon=1e-8, weight_decay=0.01):
