@@ -67,6 +67,9 @@ def _part(what: str, x: Tensor, s: Any, axes: Any, norm: str) -> tuple[tuple[int
         raise ValueError(f"{what}: expected norm to be 'backward', 'forward' or 'ortho', got {norm!r}")
     if x.ndim == 0:
         raise ValueError(f"{what}: expected a tensor of at least 1 dimension, got {describe(x.payload)}")
+    for name, given in (("axes", axes), ("s", s)):
+        if isinstance(given, (int, str)):
+            raise TypeError(f"{what}: expected {name} to be a list of ints, got {given!r}")
     if axes is None:
         axes = range(x.ndim) if s is None else range(-len(s), 0)
     found = tuple(normalize_axis(what, a, x.ndim) for a in axes)
@@ -97,6 +100,9 @@ def _one(n: int | None) -> list[int] | None:
 
 def _two(what: str, s: Any, axes: Any) -> Any:
     """The axes of a transform over two."""
+    for name, given in (("axes", axes), ("s", s)):
+        if given is not None and not isinstance(given, (list, tuple)):
+            raise TypeError(f"{what}: expected {name} to be a list of two ints, got {given!r}")
     if len(axes) != 2 or s is not None and len(s) != 2:
         raise ValueError(f"{what}: expected two axes and, if any, two sizes, got axes={axes}, s={s}")
     return axes

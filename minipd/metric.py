@@ -183,7 +183,7 @@ class Auc(Metric):
         preds, labels = np.asarray(preds, np.float64), np.asarray(labels).reshape(-1)
         yes = preds.reshape(len(labels), -1)[:, -1] if preds.size else preds.reshape(0)
         if not ((yes >= 0) & (yes <= 1)).all():
-            raise ValueError("Auc: expected probabilities from 0 to 1, got others, or NaN")
+            raise ValueError(f"Auc: expected probabilities from 0 to 1, got {yes.min()} to {yes.max()}")
         bins = (yes * self.num_thresholds).astype(np.int64)
         self.positive += np.bincount(bins[labels == 1], minlength=self.num_thresholds + 1)
         self.negative += np.bincount(bins[labels != 1], minlength=self.num_thresholds + 1)

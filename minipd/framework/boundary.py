@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minipd.framework.constraints import PACKAGE, user_line
+from minipd.framework.meant import expected
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 
@@ -183,13 +184,15 @@ def _speaks(error: Exception) -> bool:
 
 
 def _wrong_kind(function: Callable, given: dict) -> str | None:
-    """`x to be a Tensor, got list` for the first argument that is not what its annotation says."""
+    """`x to be a Tensor, got list` for the first argument that is not what its annotation, or else its name, says."""
     for name, p in inspect.signature(function).parameters.items():
-        if name not in given or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or not isinstance(p.annotation, str):
+        if name not in given or given[name] is p.default or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             continue
-        kinds = [part.strip() for part in p.annotation.split("|")]
+        kinds = [part.strip() for part in p.annotation.split("|")] if isinstance(p.annotation, str) else []
         value = given[name]
-        if value is p.default or not set(kinds) <= {*KINDS, "None"}:
+        if not kinds or not set(kinds) <= {*KINDS, "None"}:
+            if words := expected(name, p.annotation, value):
+                return f"{name} to be {words}, got {type(value).__name__} {_short(value)}"
             continue
         allowed = tuple(t for kind in kinds for t in KINDS.get(kind, (type(None),)))
         number = set(kinds) & set(NUMBER_LIKE) and (hasattr(value, "item") or hasattr(value, "__index__"))

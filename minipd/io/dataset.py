@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -134,10 +134,13 @@ class ChainDataset(IterableDataset):
 
 
 def _several(what: str, datasets: Sequence[Any], streams: bool) -> list[Any]:
+    if not isinstance(datasets, Iterable):
+        raise TypeError(f"{what}: expected a list of datasets, got {datasets!r}")
     found = list(datasets)
     if not found:
         raise ValueError(f"{what}: expected at least one dataset, got none")
-    wrong = next((d for d in found if isinstance(d, IterableDataset) is not streams), None)
+    wrong = next((d for d in found if isinstance(d, IterableDataset) is not streams
+                  or not streams and not hasattr(d, "__len__")), None)
     if wrong is not None:
         raise TypeError(f"{what}: expected {'IterableDatasets' if streams else 'datasets with a length'}, got a "
                         f"{type(wrong).__name__}")

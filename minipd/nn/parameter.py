@@ -33,6 +33,8 @@ def create_parameter(shape: Any, dtype: Any = None, name: str | None = None, att
     ctx = current()
     initializer = chosen(attr.initializer, default_initializer, is_bias) or (
         Constant(0.0) if is_bias else XavierUniform())
+    if not hasattr(initializer, "values"):
+        raise TypeError(f"create_parameter: expected an Initializer, got {initializer!r}")
     p = Parameter(None)
     p.name = attr.name or name or parameter_name(ctx.unique_name("create_parameter"), is_bias)
     p.need_clip, p.regularizer, p.trainable = attr.need_clip, attr.regularizer, attr.trainable

@@ -149,6 +149,8 @@ def expand(x: Tensor, shape: Any, name: str | None = None) -> Tensor:
     >>> expand(to_tensor([[1], [2]]), [-1, 2]).tolist()
     [[1, 1], [2, 2]]
     """
+    if isinstance(shape, int):
+        shape = [shape]
     given = list(shape.tolist() if isinstance(shape, Tensor) else shape)
     own = x.payload.shape
     lead = len(given) - len(own)
@@ -170,6 +172,9 @@ def broadcast_tensors(input: Any, name: str | None = None) -> list[Tensor]:
     >>> [t.shape for t in broadcast_tensors([ones([3, 1]), ones([2])])]
     [paddle.Size([3, 2]), paddle.Size([3, 2])]
     """
+    if not isinstance(input, (list, tuple)) or not all(isinstance(x, Tensor) for x in input):
+        raise TypeError(f"broadcast_tensors: expected a list of tensors, got {type(input).__name__}; write [...] around "
+                        "them")
     xs = list(input)
     shape = broadcast_shapes("broadcast_tensors", *(x.payload.shape for x in xs))
     return [x if x.payload.shape == shape else Expand(x, shape=shape) for x in xs]

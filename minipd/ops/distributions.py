@@ -81,7 +81,8 @@ class Binomial:
     def kernel(xp, count, prob, key):
         count, prob = count.astype(np.int64), prob.astype(np.float64)
         if not (count >= 0).all() or not ((prob >= 0) & (prob <= 1)).all():
-            raise ValueError("binomial: expected counts >= 0 and probabilities from 0 to 1, got others")
+            raise ValueError("binomial: expected counts >= 0 and probabilities from 0 to 1, got counts from "
+                             f"{count.min()} and probabilities from {prob.min()} to {prob.max()}")
         return xp.asarray(philox.generator(key).binomial(count, prob)).astype(np.int64)
 
 
@@ -113,7 +114,7 @@ def bernoulli(x: Tensor, p: float | None = None, name: str | None = None) -> Ten
     given = x if p is None else p
     values = given.payload if isinstance(given, Tensor) else np.asarray(given)
     if isinstance(values, np.ndarray) and not ((values >= 0) & (values <= 1)).all():
-        raise ValueError("bernoulli: expected probabilities from 0 to 1, got others, or NaN")
+        raise ValueError(f"bernoulli: expected probabilities from 0 to 1, got {values.min()} to {values.max()}")
     return success(x, given)
 
 

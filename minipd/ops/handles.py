@@ -135,7 +135,7 @@ def apply_(self: Tensor, func: Callable[[Tensor], Tensor]) -> Tensor:
 
 def _without_gradient(what: str, x: Tensor, func: Any) -> None:
     if not callable(func):
-        raise TypeError(f"{what}: expected a function of a tensor, got {func!r}")
+        raise TypeError(f"{what}: expected a function of a tensor, got {type(func).__name__}")
     if not x.stop_gradient:
         raise RuntimeError(f"{what}: expected a tensor without gradient, but {x.name} has stop_gradient=False; call "
                            "the function itself")

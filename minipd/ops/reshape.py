@@ -147,6 +147,8 @@ def unflatten(x: Tensor, axis: int, shape: Any, name: str | None = None) -> Tens
     own = x.payload.shape
     if not own:
         raise ValueError(f"unflatten: expected a tensor of at least 1 dimension, got {describe(x.payload)}")
+    if isinstance(shape, int):
+        raise TypeError(f"unflatten: expected shape to be a list of sizes, got {shape}")
     sizes = list(shape.tolist() if isinstance(shape, Tensor) else shape)
     left_over = [i for i, d in enumerate(sizes) if same(d, -1)]
     rest = prod(d for d in sizes if not same(d, -1))

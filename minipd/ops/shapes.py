@@ -152,6 +152,8 @@ def normalize_axis(what: str, axis: Any, ndim: int) -> int:
     except (AttributeError, TypeError):                 # numpy's arrays have one that refuses
         raise TypeError(f"{what}: expected axis to be an int, got {axis!r}") from None
     if not -ndim <= a < ndim and not (ndim == 0 and a in (0, -1)):
+        if not ndim:
+            raise ValueError(f"{what}: expected a tensor that has axis {a}, got one of 0 dimensions")
         raise ValueError(f"{what}: axis {a} is out of range for a tensor of {ndim} dimensions; "
                          f"expected {-ndim} <= axis < {ndim}")
     return a % ndim if ndim else 0

@@ -148,6 +148,8 @@ def meshgrid(*args: Any, indexing: str = "ij", name: str | None = None) -> list[
     if indexing not in ("ij", "xy"):
         raise ValueError(f"meshgrid: expected indexing to be ij or xy, got {indexing!r}")
     for t in xs:
+        if not isinstance(t, Tensor):
+            raise TypeError(f"meshgrid: expected tensors, got {t!r} ({type(t).__name__})")
         if t.ndim > 1:
             raise ValueError(f"meshgrid: expected tensors of at most 1 dimension, got {describe(t.payload)}")
     place = list(range(len(xs)))

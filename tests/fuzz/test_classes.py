@@ -17,7 +17,7 @@ NAMESPACES = [paddle.nn, paddle.nn.initializer, paddle.optimizer, paddle.optimiz
 #: what starts processes, touches files, or is the user's to define
 LEFT_OUT = {"DataLoader", "Layer", "Module", "Optimizer", "LRScheduler", "Metric", "Initializer", "Dataset",
             "IterableDataset", "Sampler", "BeamSearchDecoder", "RNNCellBase"}
-METHODS_LEFT_OUT = {"values", "whole", "forward", "backward", "to", "cuda", "xpu", "register_state_dict_hook"}
+METHODS_LEFT_OUT = {"values", "whole", "row", "forward", "backward", "to", "cuda", "xpu", "register_state_dict_hook"}
 
 
 def public_classes():

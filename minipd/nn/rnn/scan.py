@@ -87,6 +87,11 @@ def start(cell: Layer, inputs: Any, states: Any, time_major: bool) -> Any:
     return cell.get_initial_states(inputs, batch_dim_idx=int(time_major)) if states is None else states
 
 
+def _check_cell(what: str, cell: Any) -> None:
+    if not isinstance(cell, Layer):
+        raise TypeError(f"{what}: expected a cell, a Layer like LSTMCell with forward(inputs, states), got {cell!r}")
+
+
 class RNN(Layer):
     """A cell over all steps of a sequence.
 
@@ -106,6 +111,7 @@ class RNN(Layer):
 
     def __init__(self, cell: Layer, is_reverse: bool = False, time_major: bool = False):
         super().__init__()
+        _check_cell("RNN", cell)
         self.cell, self.is_reverse, self.time_major = cell, is_reverse, time_major
 
     def forward(self, inputs: Any, initial_states: Any = None, sequence_length: Tensor | None = None,
@@ -124,6 +130,8 @@ class BiRNN(Layer):
 
     def __init__(self, cell_fw: Layer, cell_bw: Layer, time_major: bool = False):
         super().__init__()
+        for cell in (cell_fw, cell_bw):
+            _check_cell("BiRNN", cell)
         self.cell_fw, self.cell_bw, self.time_major = cell_fw, cell_bw, time_major
 
     def forward(self, inputs: Any, initial_states: Any = None, sequence_length: Tensor | None = None,
