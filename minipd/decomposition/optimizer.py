@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +16,7 @@ from minipd.ops.elementary import sqrt
 from minipd.ops.math import abs, maximum, minimum, where
 from minipd.ops.reduce import sum
 from minipd.ops.reshape import reshape
-from minipd.ops.update.stepping import NUMBERS, formula_of
+from minipd.ops.update.stepping import formula_of, sorter
 
 __all__: list[str] = []
 
@@ -50,13 +49,11 @@ def adamw(param: Tensor, grad: Tensor, moment1: Tensor, moment2: Tensor, step: T
 
 def by_formula(row: Row, formula: Callable) -> Callable:
     """The rule of a row that says by a formula what it computes."""
-    numbers = len(NUMBERS & inspect.signature(formula).parameters.keys())
+    sort = sorter(formula)
 
     def rule(*operands: Any, **attrs: Any) -> tuple[Tensor, ...]:
-        *tensors, skip = operands
-        n = len(tensors) - numbers
-        old = tensors[0], *tensors[2:n]
-        new = formula(ON_TENSORS, *tensors[:n], *(cast(x, dtypes.float64) for x in tensors[n:]), **attrs)
+        tensors, numbers, skip, old = sort(operands)
+        new = formula(ON_TENSORS, *tensors, *(cast(x, dtypes.float64) for x in numbers), **attrs)
         new = [cast(x, o.dtype) for x, o in zip(new, old, strict=True)]
         return tuple(new if skip is False else [where(skip, o, x) for x, o in zip(new, old, strict=True)])
     return rule

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from minipd.framework.meta import Meta
 from minipd.framework.row import Row
@@ -28,17 +28,35 @@ def metas(*tensors: Any) -> tuple[Meta, ...]:
     return tuple(Meta(x.shape, x.dtype) for x in tensors)
 
 
+class Operands(NamedTuple):
+    """The operands of a row, sorted: what the formula is given, and what the results replace."""
+
+    tensors: tuple
+    numbers: tuple
+    skip: Any
+    old: tuple
+
+
+def sorter(formula: Callable) -> Callable[[tuple], Operands]:
+    """What sorts the operands of the row with this formula."""
+    count = len(NUMBERS & inspect.signature(formula).parameters.keys())
+
+    def sort(operands: tuple) -> Operands:
+        *given, skip = operands
+        n = len(given) - count
+        return Operands(tuple(given[:n]), tuple(given[n:]), skip, (given[0], *given[2:n]))
+    return sort
+
+
 def stepping(formula: Callable) -> tuple[Callable, Callable]:
     """(kernel, kernel_out) of the row with this formula.  Where `skip_update` holds, nothing changes."""
-    numbers = len(NUMBERS & inspect.signature(formula).parameters.keys())
+    sort = sorter(formula)
 
     def kernel(xp: Any, *operands: Any, **attrs: Any) -> tuple:
-        *tensors, skip = operands
-        n = len(tensors) - numbers
-        old = tensors[0], *tensors[2:n]
+        tensors, numbers, skip, old = sort(operands)
         if skip:
             return tuple(xp.array(x) for x in old)
-        new = formula(xp, *tensors[:n], *(float(x) for x in tensors[n:]), **attrs)
+        new = formula(xp, *tensors, *map(float, numbers), **attrs)
         # what a formula leaves as it is would be its operand's own memory
         return tuple(xp.array(x) if x is y else xp.asarray(x, y.dtype) for x, y in zip(new, old, strict=True))
 
