@@ -1,4 +1,4 @@
-"""What a parameter of a name is meant to be: the same in all of Paddle's functions, and so for what is told of a wrong one.
+"""What a parameter of a name is meant to be, the same in all of Paddle's functions: to tell what a wrong argument is.
 
 Only where a call has failed, and its error is about the inside, is anything looked up here (`boundary`).
 """

@@ -141,6 +141,12 @@ class Tensor(InMemory, TensorMethods):
                              "first (sum, max, ...), or take one element by its index")
         return values.item()
 
+    def _real(self, asked: str) -> Any:
+        one = self._one(asked)
+        if isinstance(one, complex):
+            raise TypeError(f"{asked}: expected a real tensor, got {describe(self.payload)}; take its real() or abs()")
+        return one
+
     def tolist(self) -> Any:
         return self.values("tolist()").tolist()
 
@@ -148,7 +154,7 @@ class Tensor(InMemory, TensorMethods):
         return bool(self._one("bool()"))
 
     def __int__(self) -> int:
-        return int(self._one("int()"))
+        return int(self._real("int()"))
 
     def __index__(self) -> int:
         index = self._one("index()")
@@ -157,7 +163,7 @@ class Tensor(InMemory, TensorMethods):
         return index
 
     def __float__(self) -> float:
-        return float(self._one("float()"))
+        return float(self._real("float()"))
 
     def __complex__(self) -> complex:
         return complex(self._one("complex()"))
@@ -280,7 +286,7 @@ class Parameter(Tensor):
 
     def __init__(self, data: Any, requires_grad: bool = True):
         """data: a Tensor, whose memory the parameter shares, or a payload."""
-        if data is not None and not (hasattr(data, "shape") and hasattr(data, "dtype")):
+        if not (hasattr(data, "shape") and hasattr(data, "dtype")):
             raise TypeError(f"Parameter: expected a Tensor, got {type(data).__name__} {data!r}; make one of it first, "
                             "paddle.to_tensor(...)")
         super().__init__(data.payload if isinstance(data, Tensor) else data)

@@ -6,7 +6,7 @@ from typing import Any
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.context import Kernels, MetaOnly, using
-from minipd.framework.meta import Unfilled
+from minipd.framework.meta import Meta, Unfilled
 from minipd.framework.rank import current
 from minipd.framework.tensor import Parameter, Tensor
 from minipd.nn.initializer import Constant, Initializer, XavierUniform
@@ -35,7 +35,7 @@ def create_parameter(shape: Any, dtype: Any = None, name: str | None = None, att
         Constant(0.0) if is_bias else XavierUniform())
     if not hasattr(initializer, "values"):
         raise TypeError(f"create_parameter: expected an Initializer, got {initializer!r}")
-    p = Parameter(None)
+    p = Parameter(Meta((), dtypes.float32.np))          # until it has its own
     p.name = attr.name or name or parameter_name(ctx.unique_name("create_parameter"), is_bias)
     p.need_clip, p.regularizer, p.trainable = attr.need_clip, attr.regularizer, attr.trainable
     p.optimize_attr = {"learning_rate": attr.learning_rate}

@@ -173,8 +173,8 @@ def broadcast_tensors(input: Any, name: str | None = None) -> list[Tensor]:
     [paddle.Size([3, 2]), paddle.Size([3, 2])]
     """
     if not isinstance(input, (list, tuple)) or not all(isinstance(x, Tensor) for x in input):
-        raise TypeError(f"broadcast_tensors: expected a list of tensors, got {type(input).__name__}; write [...] around "
-                        "them")
+        raise TypeError(f"broadcast_tensors: expected a list of tensors, got {type(input).__name__}; write [...] "
+                        "around them")
     xs = list(input)
     shape = broadcast_shapes("broadcast_tensors", *(x.payload.shape for x in xs))
     return [x if x.payload.shape == shape else Expand(x, shape=shape) for x in xs]

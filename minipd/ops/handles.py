@@ -54,10 +54,9 @@ def set_(x: Tensor, source: Tensor | None = None, shape: Sequence[int] | None = 
         if offset < 0:
             raise ValueError("negative offset")
         payload = np.ndarray(shape, memory.dtype, memory, offset, strides)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError):
         raise ValueError(f"set_: expected a shape, strides and an offset within the memory of source "
-                         f"{describe(memory)}, got shape={list(shape)}, stride={stride}, offset={offset}: {error}"
-                         ) from None
+                         f"{describe(memory)}, got shape={list(shape)}, stride={stride}, offset={offset}") from None
     _hold(x, payload, source)
     x.node, x.stop_gradient = None, True
     return x

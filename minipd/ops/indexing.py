@@ -32,7 +32,7 @@ from minipd.ops.indices import Index, parse_index
 from minipd.ops.joining import Concat
 from minipd.ops.math import where
 from minipd.ops.reshape import Reshape, Squeeze, Transpose, Unsqueeze
-from minipd.ops.shapes import broadcast_shapes
+from minipd.ops.shapes import agree, broadcast_shapes
 from minipd.ops.slicing import SetValue, Slice, normalized_part, take_part
 
 __all__: list[str] = []
@@ -199,6 +199,9 @@ def _for_part(x: Tensor, found: Index, value: Any) -> Any:
     if found.new and value.ndim:
         if value.ndim < found.ndim:
             value = Unsqueeze(value, axis=tuple(range(found.ndim - value.ndim)))
+        if value.ndim > found.ndim or not all(agree(value.payload.shape[a], 1, "x[...] = v") for a in found.new):
+            raise ValueError(f"x[...] = v: expected a value of at most {found.ndim} dimensions, of size 1 where the "
+                             f"index has None (dimensions {list(found.new)}), got {describe(value.payload)}")
         value = Squeeze(value, axis=found.new)
     if found.dropped and value.ndim:
         kept = [a for a in range(x.ndim) if a not in found.dropped]

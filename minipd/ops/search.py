@@ -145,7 +145,7 @@ def unique(x: Tensor, return_index: bool = False, return_inverse: bool = False, 
     >>> [t.tolist() for t in unique(to_tensor([2, 3, 3, 1]), return_inverse=True, return_counts=True)]
     [[1, 2, 3], [1, 2, 2, 0], [1, 1, 2]]
     """
-    at = None if axis is None or axis == [] else normalize_axis("unique", axis, x.ndim)
+    at = None if axis is None or axis == [] or not x.ndim else normalize_axis("unique", axis, x.ndim)
     values = x.values("unique(), whose size depends on values")
     wide = values.astype(np.float32) if values.dtype == dtypes.bfloat16.np else values
     found, *numbers = np.unique(wide, True, True, True, axis=at)
@@ -168,7 +168,7 @@ def unique_consecutive(x: Tensor, return_inverse: bool = False, return_counts: b
     [[1, 2, 1], [2, 1, 1]]
     """
     values = x.values("unique_consecutive(), whose size depends on values")
-    at = None if axis is None or axis == [] else normalize_axis("unique_consecutive", axis, x.ndim)
+    at = None if axis is None or axis == [] or not x.ndim else normalize_axis("unique_consecutive", axis, x.ndim)
     slices = values.reshape(-1) if at is None else np.moveaxis(values, at, 0)
     new = np.ones(len(slices), bool)
     new[1:] = (slices[1:] != slices[:-1]).any(axis=tuple(range(1, slices.ndim)))

@@ -17,7 +17,7 @@ INPLACE = {name: getattr(operator, name) for name in
            "iadd isub imul itruediv ifloordiv imod ipow imatmul iand ior ixor".split()}
 UNARY = {"neg": operator.neg, "pos": operator.pos, "invert": operator.invert, "abs": abs, "bool": bool, "int": int,
          "float": float, "complex": complex, "len": len, "list": list, "repr": repr, "format": "{:.2f}".format,
-         "index": operator.index, "hash": hash, "round": round, "contains": lambda x: 1 in x}
+         "index": operator.index, "hash": hash, "round": round}
 
 
 def of_method(name):
