@@ -75,21 +75,19 @@ def _tempered(x: np.ndarray) -> np.ndarray:
     return x
 
 
-class Stream:
-    """The words of one engine, by their position; and where each draw begins.
+class Engine:
+    """The words that follow from a seed, by their position.
 
-    >>> Stream(100).words(0, 2).tolist()
+    >>> Engine(100).words(0, 2).tolist()
     [10211247260727069184, 3821103314372303796]
     """
 
-    def __init__(self, seed: int, position: int = 0):
+    def __init__(self, seed: int):
         words = seed_sequence(seed, 2 * SIZE)
-        self.seed, self.end = seed, position
         pairs = zip(words[::2], words[1::2], strict=True)
+        self.seed = seed
         #: the state before each chunk that has been made
         self.states = [np.array([low | high << 32 for low, high in pairs], np.uint64)]
-        #: draw -> where its words begin; `end` is where the next draw's will
-        self.starts: dict[int, int] = {}
 
     def words(self, start: int, n: int) -> np.ndarray:
         """The words start .. start + n - 1, uint64."""
@@ -99,18 +97,35 @@ class Stream:
         return (found[0] if len(found) == 1 else np.concatenate(found))[start - first * size:][:n]
 
 
-@functools.lru_cache(16)                        # of all streams together: some megabytes
-def _chunk(stream: Stream, i: int) -> np.ndarray:
+@functools.lru_cache(16)                        # of all engines together: some megabytes
+def _chunk(engine: Engine, i: int) -> np.ndarray:
     """Words i * CHUNK * SIZE and on, a chunk of them."""
-    while len(stream.states) <= i:
-        _chunk(stream, len(stream.states) - 1)
-    state, parts = stream.states[i], []
+    while len(engine.states) <= i:
+        _chunk(engine, len(engine.states) - 1)
+    state, parts = engine.states[i], []
     for _ in range(CHUNK):
         state = _twisted(state)
         parts.append(_tempered(state))
-    if len(stream.states) == i + 1:
-        stream.states.append(state)
+    if len(engine.states) == i + 1:
+        engine.states.append(state)
     return np.concatenate(parts)
+
+
+class Stream:
+    """Draws that follow one another, from a position of an engine on: where the words of each begin."""
+
+    def __init__(self, engine: Engine, position: int = 0):
+        self.engine, self.end = engine, position
+        #: draw -> where its words begin; `end` is where the next draw's will
+        self.starts: dict[int, int] = {}
+
+    @property
+    def seed(self) -> int:
+        return self.engine.seed
+
+    def words(self, start: int, n: int) -> np.ndarray:
+        """The words start .. start + n - 1 of the engine."""
+        return self.engine.words(start, n)
 
 
 def key_of_draw(stream: int, draw: int) -> np.ndarray:

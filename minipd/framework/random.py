@@ -58,7 +58,9 @@ class Generator:
         return self._begin(self.initial_seed)
 
     def _begin(self, seed: int, position: int = 0) -> Generator:
-        self.streams.append(mersenne.Stream(seed, position))
+        # (a state that is returned to, by recomputation say, is of the same seed: its words are there already)
+        same = bool(self.streams) and self.streams[-1].seed == seed
+        self.streams.append(mersenne.Stream(self.streams[-1].engine if same else mersenne.Engine(seed), position))
         self._drawn = 0
         return self
 

@@ -21,15 +21,15 @@ def test_the_engine_is_mt19937_64():
     state = [5489]
     for i in range(1, mersenne.SIZE):
         state.append((6364136223846793005 * (state[-1] ^ state[-1] >> 62) + i) % 2 ** 64)
-    stream = mersenne.Stream(0)
-    stream.states = [np.array(state, np.uint64)]
-    assert stream.words(9999, 1).tolist() == [9981545732273789042]
+    engine = mersenne.Engine(0)
+    engine.states = [np.array(state, np.uint64)]
+    assert engine.words(9999, 1).tolist() == [9981545732273789042]
 
 
 def test_words_do_not_depend_on_how_they_are_asked_for():
-    whole, n = mersenne.Stream(7).words(0, 200_000), mersenne.CHUNK * mersenne.SIZE
+    whole, n = mersenne.Engine(7).words(0, 200_000), mersenne.CHUNK * mersenne.SIZE
     for start, size in ((0, 5), (n - 3, 7), (2 * n, 1), (199_990, 10), (n, 0)):
-        np.testing.assert_array_equal(mersenne.Stream(7).words(start, size), whole[start:start + size])
+        np.testing.assert_array_equal(mersenne.Engine(7).words(start, size), whole[start:start + size])
 
 
 def test_the_upper_half_of_a_product():

@@ -104,3 +104,13 @@ def test_seed_resets_this_ranks_generator():
     first = generator.next_key().tolist()
     assert seed(5).next_key().tolist() == first
     assert seed(6).next_key().tolist() != first
+
+
+def test_a_state_that_is_returned_to_makes_no_engine_anew():
+    g = Generator(5).draw_as_paddle()
+    state = g.get_state()
+    first = g.next_key()
+    for _ in range(3):
+        g.set_state(state)
+        assert (g.next_key() != first).any()            # a stream of its own: the first key still names its draw
+    assert len({id(stream.engine) for stream in g.streams}) == 1
