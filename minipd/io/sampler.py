@@ -24,6 +24,8 @@ class Sampler:
     """The base of all samplers.  A subclass defines `__iter__`, which gives sample numbers."""
 
     def __init__(self, data_source: Sized | None = None):
+        if data_source is not None and not hasattr(data_source, "__len__"):
+            raise TypeError(f"{type(self).__name__}: expected a dataset with a length, got {data_source!r}")
         self.data_source = data_source
 
     def __iter__(self) -> Iterator[int]:

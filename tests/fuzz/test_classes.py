@@ -14,8 +14,8 @@ from tests.fuzz.arguments import Arguments, complaint, little_memory, shown
 NAMESPACES = [paddle.nn, paddle.nn.initializer, paddle.optimizer, paddle.optimizer.lr, paddle.metric, paddle.io,
               paddle.amp, paddle.regularizer]
 
-#: what starts processes, touches files, or is the user's to define
-LEFT_OUT = {"DataLoader", "Layer", "Module", "Optimizer", "LRScheduler", "Metric", "Initializer", "Dataset",
+#: what starts processes, touches files, or is the user's to define; a Subset fails in the words of the user's dataset
+LEFT_OUT = {"Subset", "DataLoader", "Layer", "Module", "Optimizer", "LRScheduler", "Metric", "Initializer", "Dataset",
             "IterableDataset", "Sampler", "BeamSearchDecoder", "RNNCellBase"}
 METHODS_LEFT_OUT = {"values", "whole", "row", "forward", "backward", "to", "cuda", "xpu", "register_state_dict_hook"}
 

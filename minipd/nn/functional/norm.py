@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minipd.framework.context import using
-from minipd.framework.dim import prod
+from minipd.framework.dim import is_symbolic, prod
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast, widened
@@ -183,13 +183,18 @@ def local_response_norm(x: Tensor, size: int, alpha: float = 1e-4, beta: float =
 
     The window has size // 2 channels before; beyond the ends are zeros, which count in the mean.
     """
+    if size < 1:
+        raise ValueError(f"local_response_norm: expected a window of at least 1 channel, got size={size}")
     at = channel_axis("local_response_norm", x, data_format)
     squares = square(x)
     channels, others = x.payload.shape[at], list(x.payload.shape)
-    others[at] = size - 1
-    before, after = zeros(others, x.dtype).split([size // 2, (size - 1) // 2], at)
+    width = [size // 2, (size - 1) // 2]
+    if not is_symbolic(channels):                       # farther than all channels there is nothing but zeros
+        width = [min(n, channels) for n in width]
+    others[at] = sum(width)
+    before, after = zeros(others, x.dtype).split(width, at)
     padded = concat([before, squares, after], at)
-    window = [slice(padded, [at], [i], [i + channels]) for i in range(size)]
+    window = [slice(padded, [at], [i], [i + channels]) for i in range(sum(width) + 1)]
     return x / (add_n(window) * (alpha / size) + k) ** beta
 
 
