@@ -220,6 +220,7 @@ class DistributedBatchSampler(BatchSampler, Epochs):
         self.shuffle = shuffle
         self.num_samples = -(-len(dataset) // self.nranks)
         self.total_size = self.num_samples * self.nranks
+        require_room("DistributedBatchSampler", (self.total_size,), 8)
 
     def _order(self) -> list[int]:
         """All sample numbers in this epoch's order, the first ones again at the end up to a multiple of the ranks."""

@@ -139,6 +139,11 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, name: str | None = None
     """
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
+    if isinstance(fill_value, str):                     # Paddle takes "0.5" too
+        try:
+            fill_value = float(fill_value)
+        except ValueError:
+            raise TypeError(f"full: expected fill_value to be a number, got {fill_value!r}") from None
     if dtype is None:
         dtype = (dtypes.bool if isinstance(fill_value, bool) else
                  dtypes.int64 if isinstance(fill_value, int) else
