@@ -54,7 +54,7 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0, name:
     values = x.values("bincount(), whose size depends on values")
     if (values < 0).any():
         raise ValueError(f"bincount: expected numbers of at least 0, got {values.min()}")
-    size = max(int(values.max(initial=-1)) + 1, minlength)
+    size = max(int(values.max()) + 1 if values.size else 0, minlength)
     require_room("bincount", (size,), 8)
     if weights is None:
         return Tensor(np.bincount(values, minlength=size))

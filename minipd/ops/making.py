@@ -17,10 +17,12 @@ __all__: list[str] = []
 def into(out: Tensor | None, result: Tensor) -> Tensor:
     """What a function with the parameter `out` returns: its result, or `out` with the result written into it.
 
-    Raises: ValueError if `out` has another shape or dtype.
+    Raises: TypeError if `out` is no Tensor, ValueError if it has another shape or dtype.
     """
     if out is None:
         return result
+    if not isinstance(out, Tensor):
+        raise TypeError(f"out: expected a Tensor, got {type(out).__name__}")
     if out.payload.shape != result.payload.shape or out.payload.dtype != result.payload.dtype:
         raise ValueError(f"out: expected a tensor like the result, {describe(result.payload)}, got "
                          f"{describe(out.payload)}")

@@ -9,6 +9,7 @@ import numpy as np
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.meta import Meta, describe
+from minipd.framework.room import require_room
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import Expand
@@ -113,8 +114,10 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, dtype: Any = None, nam
     return cast(arange(count) * step + start, dtypes.get_default_dtype() if dtype is None else dtype)
 
 
-def _triangle(found: tuple, dtype: Any) -> Tensor:
-    return Tensor(np.stack(found).astype(dtypes.to_np(dtype)))
+def _triangle(what: str, indices: Any, row: int, col: int, offset: int, dtype: Any) -> Tensor:
+    rows, columns = _count(what, row), _count(what, col)
+    require_room(what, (rows, columns))
+    return Tensor(np.stack(indices(rows, offset, columns)).astype(dtypes.to_np(dtype)))
 
 
 def tril_indices(row: int, col: int, offset: int = 0, dtype: Any = "int64") -> Tensor:
@@ -123,7 +126,7 @@ def tril_indices(row: int, col: int, offset: int = 0, dtype: Any = "int64") -> T
     >>> tril_indices(2, 2).tolist()
     [[0, 1, 1], [0, 0, 1]]
     """
-    return _triangle(np.tril_indices(_count("tril_indices", row), offset, _count("tril_indices", col)), dtype)
+    return _triangle("tril_indices", np.tril_indices, row, col, offset, dtype)
 
 
 def triu_indices(row: int, col: int | None = None, offset: int = 0, dtype: Any = "int64") -> Tensor:
@@ -132,8 +135,7 @@ def triu_indices(row: int, col: int | None = None, offset: int = 0, dtype: Any =
     >>> triu_indices(2).tolist()
     [[0, 0, 1], [0, 1, 1]]
     """
-    columns = row if col is None else col
-    return _triangle(np.triu_indices(_count("triu_indices", row), offset, _count("triu_indices", columns)), dtype)
+    return _triangle("triu_indices", np.triu_indices, row, row if col is None else col, offset, dtype)
 
 
 def vander(x: Tensor, n: int | None = None, increasing: bool = False, name: str | None = None) -> Tensor:

@@ -15,6 +15,10 @@ from minipd.nn import functional as F
     (lambda: paddle.squeeze("x"), "squeeze: expected x to be a Tensor, got str 'x'"),
     (lambda: F.linear(paddle.ones([2, 2]), 3.0), "linear: expected weight to be a Tensor, got float 3.0|two Tensors"),
     (lambda: paddle.ones([2]).flatten("x"), "flatten: expected axis to be an int, got 'x'"),
+    (lambda: paddle.eye("x"), "eye: expected num_rows to be an int, got str 'x'"),
+    (lambda: paddle.linalg.multi_dot(3.0), "multi_dot: expected x to be a list of tensors, got float 3.0"),
+    (lambda: paddle.sin(paddle.ones([2]), out=1.5), "out: expected a Tensor, got float"),
+    (lambda: paddle.nn.initializer.Constant()(1.5), "Constant: expected param to be a Tensor, got float 1.5"),
 ])
 def test_an_argument_of_a_wrong_kind_is_named(call, words):
     with pytest.raises(TypeError, match=words):
@@ -26,6 +30,19 @@ def test_an_error_tells_the_call_and_the_users_line():
         paddle.expand(paddle.ones([2, 3]), [4, 5])
     (note,) = caught.value.__notes__
     assert note.startswith("in expand(x=f32[2, 3], shape=[4, 5]), called at ") and "test_boundary.py" in note
+
+
+def test_a_layer_tells_of_its_call():
+    layer = paddle.nn.Sequential(paddle.nn.Linear(3, 2))
+    with pytest.raises(ValueError, match="expected 2, got 3|expected 3, got 2|inner sizes") as caught:
+        layer(paddle.ones([4, 2]))
+    (note,) = caught.value.__notes__
+    assert "x=f32[4, 2], weight=f32[3, 2]" in note and "test_boundary.py" in note
+
+
+def test_sizes_for_which_there_is_no_memory():
+    with pytest.raises(MemoryError, match=r"full: expected a result that fits .*, got shape \[1099511627776\]"):
+        paddle.zeros([1 << 40])
 
 
 def test_it_is_told_once():

@@ -31,6 +31,7 @@ CALLS = {
     "adaptive_avg_pool2d": lambda n: F.adaptive_avg_pool2d(image(), n),
     "interpolate": lambda n: F.interpolate(image(), [n, n]),
     "bincount": lambda n: paddle.bincount(paddle.to_tensor([n])),
+    "triu_indices": lambda n: paddle.triu_indices(n),
     "histogram": lambda n: paddle.histogram(paddle.ones([3]), bins=n),
     "sequence_mask": lambda n: F.sequence_mask(paddle.to_tensor([1]), maxlen=n),
     "diag": lambda n: paddle.diag(paddle.ones([2]), offset=n),

@@ -185,6 +185,7 @@ def test_bincount():
     assert paddle.bincount(x).tolist() == [0, 2, 1, 0, 1] and paddle.bincount(x, minlength=7).shape == [7]
     assert paddle.bincount(x, tensor([1, 2, 3, 4])).tolist() == [0.0, 4.0, 2.0, 0.0, 4.0]
     assert paddle.bincount(tensor([], "int64")).shape == [0]
+    assert paddle.bincount(tensor([1, 2, 1], "uint8")).tolist() == [0, 2, 1]
     with pytest.raises(ValueError, match="at least 0, got -1"):
         paddle.bincount(tensor([1, -1]))
 

@@ -28,7 +28,7 @@ def scan(cell: Layer, inputs: Any, states: Any, lengths: Tensor | None = None, r
     first: Any = inputs
     while not isinstance(first, Tensor):
         if not isinstance(first, (list, tuple, dict)) or not first:
-            raise TypeError(f"{type(cell).__name__}: expected inputs that are tensors, in lists or dicts if several, got "
+            raise TypeError(f"{type(cell).__name__}: expected tensors as inputs, several in lists or dicts, got "
                             f"{type(first).__name__} {first!r}")
         first = next(iter(first.values())) if isinstance(first, dict) else first[0]
     n = first.shape[0]
