@@ -75,6 +75,8 @@ class RandomSampler(Epochs):
     def __init__(self, data_source: Sized, replacement: bool = False, num_samples: int | None = None,
                  generator: Any = None):
         super().__init__(data_source)
+        if generator is not None and not hasattr(generator, "__next__"):
+            raise TypeError(f"RandomSampler: expected generator to be an iterator of sample numbers, got {generator!r}")
         self.replacement, self.generator = replacement, generator
         self.num_samples = len(data_source) if num_samples is None else num_samples
         require_room("RandomSampler", (self.num_samples,), 8)
