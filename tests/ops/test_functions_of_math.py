@@ -16,7 +16,6 @@ from minipd.ops import (
     inplace,
     logic,
     math,
-    norms,
     pointwise,
     rounding,
     scaling,
@@ -131,7 +130,7 @@ def test_special_functions_by_hand():
     assert paddle.rad2deg(paddle.deg2rad(tensor([90]))).item() == pytest.approx(90)
     assert paddle.gammaln(tensor([0.0, -1.0])).tolist() == [INF, INF]
     for f in (paddle.polygamma, paddle.multigammaln):
-        with pytest.raises(ValueError, match="positive int, got -1"):
+        with pytest.raises(ValueError, match="an int from 1 to 10000, got -1"):
             f(tensor([1.0]), -1)
 
 
@@ -229,7 +228,7 @@ def test_choosing_rows():
 
 # ------------------------------------------------------------------------------------------------ in place
 MATH = (math, scaling, elementary, logic, bitwise, division, rounding, pointwise, two_operands, float_parts, special,
-        scan, norms)
+        scan)
 FORMS = [pytest.param(getattr(module, name), name, id=name) for table in (inplace.INPLACE, inplace.ANEW)
          for module, names in table.items() if module in MATH for name in names.split()]
 
