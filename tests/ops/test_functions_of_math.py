@@ -130,7 +130,7 @@ def test_special_functions_by_hand():
     assert paddle.rad2deg(paddle.deg2rad(tensor([90]))).item() == pytest.approx(90)
     assert paddle.gammaln(tensor([0.0, -1.0])).tolist() == [INF, INF]
     for f in (paddle.polygamma, paddle.multigammaln):
-        with pytest.raises(ValueError, match="an int from 1 to 10000, got -1"):
+        with pytest.raises(ValueError, match="int.*, got -1"):
             f(tensor([1.0]), -1)
 
 
