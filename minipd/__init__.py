@@ -49,7 +49,7 @@ FLOORS = (
 )
 
 _names = _wire(__name__, FLOORS, _os.environ)
-globals().update(_names)
+globals().update({name: _sys.modules.get(f"{__name__}.{name}", value) for name, value in _names.items()})
 _keep_freed_memory()
 for _name in """CPUPlace CUDAPlace ParamAttr Parameter get_default_dtype get_flags grad in_dynamic_mode load no_grad
              save seed set_default_dtype set_flags""".split():

@@ -93,3 +93,10 @@ def test_a_script_with_arguments(tmp_path):
 def test_a_script_that_is_not_there(capsys, tmp_path):
     assert cli.main(["as-paddle", str(tmp_path / "none.py")]) == 2
     assert "expected a Python file to run" in capsys.readouterr().err
+
+
+def test_a_package_and_a_function_of_paddles_share_a_name():
+    import minipd as paddle
+    import minipd.dist.comm.sim as sim
+    assert sim.__name__ == "minipd.dist.comm.sim" and paddle.dist.mesh.__name__ == "minipd.dist.mesh"
+    assert paddle.dist(paddle.to_tensor([3.0, 0.0]), paddle.to_tensor([0.0, 4.0])).item() == 5.0
