@@ -5,16 +5,13 @@ from collections.abc import Iterable as Iterable
 from collections.abc import Iterator as Iterator
 from collections.abc import Sequence as Sequence
 from minipd import amp as amp
-from minipd import as_paddle as as_paddle
 from minipd import autograd as autograd
 from minipd import base as base
 from minipd import callbacks as callbacks
 from minipd import cinn as cinn
-from minipd import cli as cli
 from minipd import decomposition as decomposition
 from minipd import dist as dist
 from minipd import distributed as distributed
-from minipd import executor as executor
 from minipd import fft as fft
 from minipd import framework as framework
 from minipd import hapi as hapi
@@ -27,7 +24,6 @@ from minipd import metric as metric
 from minipd import nn as nn
 from minipd import ops as ops
 from minipd import optimizer as optimizer
-from minipd import parallel as parallel
 from minipd import passes as passes
 from minipd import profiler as profiler
 from minipd import regularizer as regularizer

@@ -65,10 +65,10 @@ class _Stub:
         self.shadowed = frozenset(names) & frozenset(vars(builtins))
         for name in names:
             self.name(name, getattr(module, name))
-        for name, value in sorted(vars(module).items()):    # what users reach by dots, and what is not for users
-            package = isinstance(value, types.ModuleType) and value.__name__ == f"{module.__name__}.{name}"
-            if name not in names and (package or name in ("FLOORS", "__version__")):
-                self.name(name, value)
+        floors = getattr(module, "FLOORS", ())
+        packages = {part.partition(".")[0] for floor in floors for part in (*floor.exports, *floor.imports)}
+        for name in sorted({*packages, "FLOORS", "__version__"} - set(names) if floors else ()):
+            self.name(name, getattr(module, name))      # what importing the root brings along, and its own
         public = "".join(f"    {name!r},\n" for name in names).replace("'", '"')
         return self.text() + f"\n__all__ = [\n{public}]\n"
 
