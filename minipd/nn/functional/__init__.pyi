@@ -4,22 +4,7 @@ from collections.abc import Callable as Callable
 from collections.abc import Iterator as Iterator
 from collections.abc import Sequence as Sequence
 from minipd.framework.tensor import Tensor as Tensor
-from minipd.nn.functional import activation as activation
-from minipd.nn.functional import adaptive_pooling as adaptive_pooling
-from minipd.nn.functional import at_root as at_root
-from minipd.nn.functional import attention as attention
-from minipd.nn.functional import common as common
-from minipd.nn.functional import conv as conv
-from minipd.nn.functional import distance as distance
-from minipd.nn.functional import encoding as encoding
 from minipd.nn.functional import flash_attention as flash_attention
-from minipd.nn.functional import grid as grid
-from minipd.nn.functional import interpolation as interpolation
-from minipd.nn.functional import loss as loss
-from minipd.nn.functional import norm as norm
-from minipd.nn.functional import padding as padding
-from minipd.nn.functional import pooling as pooling
-from minipd.nn.functional import vision as vision
 from typing import Any
 
 def adaptive_avg_pool1d(x: Tensor, output_size: Any, name: str | None = None) -> Tensor: ...
