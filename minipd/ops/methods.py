@@ -32,13 +32,22 @@ for _family in FAMILIES:
                 raise TypeError(f"{_module.__name__}.{_name}: Tensor has an attribute of that name already")
             setattr(Tensor, _name, entrance(getattr(_module, _name)))
 
+
+def _reflected(function: Any) -> Any:
+    """`other - x`, where `other` knows no tensors."""
+    def operator(self: Tensor, other: Any) -> Any:
+        return function(other, self)
+    operator.__name__ = function.__name__
+    return operator
+
+
 for _operator, _function in (("add", math.plus), ("sub", math.minus), ("mul", math.multiply), ("truediv", math.over),
                              ("pow", math.pow), ("floordiv", division.floor_divide), ("mod", division.remainder),
                              ("and", bitwise.bitwise_and), ("or", bitwise.bitwise_or), ("xor", bitwise.bitwise_xor),
                              ("lshift", bitwise.bitwise_left_shift), ("rshift", bitwise.bitwise_right_shift),
                              ("matmul", linalg.matmul)):
-    setattr(Tensor, f"__{_operator}__", _function)
-    setattr(Tensor, f"__r{_operator}__", lambda self, other, function=_function: function(other, self))
+    setattr(Tensor, f"__{_operator}__", entrance(_function))
+    setattr(Tensor, f"__r{_operator}__", entrance(_reflected(_function)))
 
 
 def _is(self: Tensor, other: Any) -> Any:
@@ -54,7 +63,7 @@ for _operator, _function in (("eq", _is), ("ne", _is_not), ("lt", logic.less_tha
                              ("le", logic.less_equal), ("gt", logic.greater_than), ("ge", logic.greater_equal),
                              ("invert", bitwise.bitwise_not), ("neg", scaling.neg), ("pos", pointwise.positive),
                              ("abs", math.abs), ("getitem", indexing.getitem), ("setitem", indexing.setitem)):
-    setattr(Tensor, f"__{_operator}__", _function)
+    setattr(Tensor, f"__{_operator}__", entrance(_function))
 
 
 def astype(self: Tensor, dtype: Any) -> Tensor:

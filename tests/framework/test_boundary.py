@@ -75,3 +75,14 @@ def test_errors_of_the_users_own_code_are_left_alone():
 def test_a_wrong_number_of_arguments_stays_pythons_affair():
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
         paddle.flatten()
+
+
+@pytest.mark.parametrize("call, name", [
+    (lambda x: x @ paddle.ones([5, 5]), "matmul"), (lambda x: x[9], "getitem"),
+    (lambda x: x.__setitem__(9, 1.0), "setitem"), (lambda x: x + paddle.ones([5]), "add"),
+    (lambda x: np.ones(5) * x, "multiply"),
+])
+def test_operators_tell_the_users_line_too(call, name):
+    with pytest.raises((ValueError, IndexError)) as caught:
+        call(paddle.ones([2, 3]))
+    assert caught.value.__notes__[-1].startswith(f"in {name}(") and "test_boundary.py" in caught.value.__notes__[-1]
