@@ -135,6 +135,6 @@ def _told(error: BaseException) -> tuple[str, BaseException | None]:
     import cloudpickle
     try:
         cloudpickle.loads(cloudpickle.dumps(error))
-    except Exception:
+    except Exception:               # whatever the user's own class raises when it is taken apart or put together
         return text, None
     return text, error
