@@ -33,6 +33,7 @@ class OpInfo:
 
     inputs, outputs: names; a name that starts with `*` stands for any number.  attrs: names, those in `required` must
     be given.  regions: how many.  check: raises ValueError if one operation is wrong in a way of its own.
+    registered: False for a name that no dialect knows; such an operation can be kept, printed and copied, not run.
     """
 
     name: str
@@ -44,6 +45,7 @@ class OpInfo:
     regions: int = 0
     row: Row | None = None
     check: Callable[[Operation], None] | None = None
+    registered: bool = True
 
 
 @dataclass
@@ -90,6 +92,17 @@ def op_info(full_name: str) -> OpInfo:
                            "operator table no row of that name")
         info = dialect.ops[name] = info_of_row(row)
     return info
+
+
+def info_or_unregistered(full_name: str) -> OpInfo:
+    """`op_info`, and for a name that no dialect knows what may be assumed of anything: any operands, results and
+    attributes, and an effect that forbids to remove it.  Nothing is remembered of an unknown name, so that a dialect
+    that is registered later is seen."""
+    try:
+        return op_info(full_name)
+    except KeyError:
+        return OpInfo(full_name, ("*operands",), ("*results",), traits=frozenset({IrTrait.SIDE_EFFECT}),
+                      registered=False)
 
 
 def info_of_row(row: Row) -> OpInfo:

@@ -13,12 +13,17 @@ if TYPE_CHECKING:
 
 __all__ = ["difference"]
 
+NOWHERE = object()
+
 
 def difference(a: Program, b: Program) -> str | None:
     """A sentence about the first difference of two programs, None if they are equal up to the names of values."""
+    if a.form != b.form:
+        return f"form: {a.form} against {b.form}"
     if list(a.constraints) != list(b.constraints):
         return f"constraints: {a.constraints} against {b.constraints}"
-    same: dict[Value, Value] = {}       # a's value -> b's value that stands in the same place
+    # a's value -> b's value that stands in the same place; an operand that is left out is the same as another
+    same: dict[Value | None, Value | None] = {None: None}
     pending: list[tuple[str, Block, Block]] = [("", a.global_block(), b.global_block())]
     while pending:
         where, left, right = pending.pop()
@@ -40,7 +45,7 @@ def difference(a: Program, b: Program) -> str | None:
     return None
 
 
-def _difference(x: Operation, y: Operation, same: dict[Value, Value]) -> str | None:
+def _difference(x: Operation, y: Operation, same: dict[Value | None, Value | None]) -> str | None:
     """The first difference of two operations, apart from what is in their regions."""
     if x.name() != y.name():
         return f"against {y.name()}"
@@ -48,7 +53,7 @@ def _difference(x: Operation, y: Operation, same: dict[Value, Value]) -> str | N
         names = sorted(k for k in x.attributes.keys() | y.attributes.keys()
                        if x.attributes.get(k) != y.attributes.get(k))
         return f"attribute {names[0]}: {x.attributes.get(names[0])} against {y.attributes.get(names[0])}"
-    if [same.get(v) for v in x.operands_source()] != y.operands_source():
+    if [same.get(v, NOWHERE) for v in x.operands_source()] != y.operands_source():
         return "other operands"
     if [v.type() for v in x.results()] != [v.type() for v in y.results()]:
         return f"results {x.results()} against {y.results()}"

@@ -36,7 +36,7 @@ def evaluate(program: Program, run: Callable, read: Callable[[Operation], Any],
     write(op, payload): takes what `builtin.set_parameter` or `builtin.shadow_output` is given.
     control(op, env, walk): the meaning of control flow (CONTROL): it enters the results of `op` into `env`;
     `walk(block)` evaluates a region's block and returns the payloads that it yields.
-    Raises: NotImplementedError for control flow without `control`, and for others that are no call of a row.
+    Raises: NotImplementedError for control flow without `control`, and, by name, for any other that is no call of a row.
     """
     env: dict[Value, Any] = {}
 
@@ -53,8 +53,11 @@ def evaluate(program: Program, run: Callable, read: Callable[[Operation], Any],
                 assign(env, result_values(op), run(op.row, [env[v] for v in tensor_operands(op)], op_attrs(op)))
             elif name == "cf.yield":
                 return [env[v] for v in op.operands_source()]
-            elif control is not None and (name in CONTROL or op.regions):
+            elif control is not None and (name in CONTROL or op.regions and op.info.registered):
                 control(op, env, walk)
+            elif not op.info.registered:
+                raise NotImplementedError(user_error(op, f"expected an operation that a dialect knows, got {name}: the "
+                                                         "program can be kept, printed and drawn, not run"))
             else:
                 raise NotImplementedError(user_error(op, "expected a call of an operator: this interpreter does not "
                                                          f"enter regions, so it has no meaning for {name}"))

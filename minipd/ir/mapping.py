@@ -18,7 +18,7 @@ class IrMapping:
     def add(self, old: Value, new: Value) -> None:
         self._values[old] = new
 
-    def look_up(self, value: Value) -> Value:
+    def look_up(self, value: Value) -> Value:        # (None, an operand that is left out, stands for itself too)
         return self._values.get(value, value)
 
     def has(self, value: Value) -> bool:

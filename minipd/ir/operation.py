@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from minipd.framework.row import Row
 from minipd.ir.attributes import ArrayAttribute, Attribute, BoolAttribute, attribute
-from minipd.ir.dialect import OpInfo, op_info
-from minipd.ir.types import Type
+from minipd.ir.dialect import OpInfo, info_or_unregistered
+from minipd.ir.types import NULL_TYPE, Type
 from minipd.ir.value import OpOperand, OpResult, Value, describe
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ class Operation:
 
     Args:
         name: dialect and name, `pd_op.add`.
-        operands: the values it reads.
+        operands: the values it reads; None for an optional one that is left out, which only programs in Paddle's form
+            have.
         attributes: Python values or `Attribute`s by name; None means absent.
         result_types: one type per result.
         num_regions: how many (empty) regions it owns.
@@ -36,7 +37,7 @@ class Operation:
 
     __slots__ = ("_name", "_operands", "_results", "attributes", "next", "order", "parent", "prev", "regions")
 
-    def __init__(self, name: str, operands: Sequence[Value] = (), attributes: dict[str, Any] | None = None,
+    def __init__(self, name: str, operands: Sequence[Value | None] = (), attributes: dict[str, Any] | None = None,
                  result_types: Sequence[Type] = (), num_regions: int = 0):
         self._name = name
         self._operands = [OpOperand(self, i, v) for i, v in enumerate(operands)]
@@ -55,13 +56,14 @@ class Operation:
 
     @property
     def info(self) -> OpInfo:
-        """What the dialect says about operations of this name; KeyError if the name is unknown."""
-        return op_info(self._name)
+        """What the dialect says about operations of this name; `info.registered` is False if none knows it."""
+        return info_or_unregistered(self._name)
 
     @property
     def row(self) -> Row | None:
-        """The operator's row, None for operations of the program itself (parameters, control flow)."""
-        return op_info(self._name).row
+        """The operator's row, None for operations of the program itself (parameters, control flow) and for operations
+        that no dialect knows."""
+        return info_or_unregistered(self._name).row
 
     def has_trait(self, trait: Any) -> bool:
         return trait in self.info.traits
@@ -222,7 +224,7 @@ class Operation:
         return clone_operation(self, IrMapping() if mapping is None else mapping)
 
     def __repr__(self) -> str:
-        operands = ", ".join(f"{o.source().type()}" for o in self._operands)
+        operands = ", ".join(str(NULL_TYPE if v is None else v.type()) for v in self.operands_source())
         return f"{self._name}({operands}) -> {', '.join(str(r.type()) for r in self._results)}"
 
 
@@ -251,7 +253,7 @@ def captured(op: Operation) -> list[Value]:
         pending += reversed(block.ops)
     while pending:
         inner = pending.pop()
-        found.update((v, None) for v in inner.operands_source() if v not in inside and v not in found)
+        found.update((v, None) for v in inner.operands_source() if v is not None and v not in inside and v not in found)
         inside.update(inner.results())
         for block in reversed(list(inner.blocks())):
             inside.update(block.args())
@@ -263,5 +265,5 @@ def user_error(op: Operation, problem: str) -> str:
     """`problem` with what is needed to find the operation: its name, its operands, the user's line if it is known."""
     where = op.attributes.get("op_callstack")
     line = f" (from {where.value[0]})" if isinstance(where, ArrayAttribute) and where.items else ""
-    operands = "; ".join(describe(v) for v in op.operands_source())
+    operands = "; ".join(map(describe, op.operands_source()))
     return f"{op.name()}{line}: {problem}" + (f"\n  its operands: {operands}" if operands else "")

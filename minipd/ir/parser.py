@@ -18,8 +18,8 @@ from minipd.ir.attributes import KINDS, ArrayAttribute, Attribute, BoolAttribute
 from minipd.ir.block import Block
 from minipd.ir.operation import Operation
 from minipd.ir.program import Program
-from minipd.ir.types import BY_SPELLING, TYPES, Type
-from minipd.ir.value import Value
+from minipd.ir.types import BY_SPELLING, NULL_TYPE, TYPES, Type
+from minipd.ir.value import NULL_VALUE, Value
 
 __all__ = ["ParseError", "parse"]
 
@@ -147,7 +147,7 @@ class Parser:
     def type(self) -> Type:
         self.space()
         start = self.pos
-        word = self.match(r"[A-Za-z_][A-Za-z0-9_.]*", "a type such as tensor<2x3xf32>")
+        word = self.match(r"[A-Za-z_][A-Za-z0-9_.]*|<<NULL TYPE>>", "a type such as tensor<2x3xf32>")
         if word not in TYPES:
             raise self.error(f"a type, one of {', '.join(TYPES)}", repr(word), start)
         return TYPES[word].parse(self, word)
@@ -265,7 +265,9 @@ class Parser:
         start = self.pos
         return self.match(r"%[A-Za-z0-9_]+", "a value such as %0"), start
 
-    def use(self) -> Value:
+    def use(self) -> Value | None:
+        if self.accept(NULL_VALUE):
+            return None
         name, start = self.name()
         if name not in self.values:
             raise self.error("a value that is defined above", name, start)
@@ -294,8 +296,8 @@ class Parser:
         self.space()
         start = self.pos
         takes = self.sequence("(", self.type, ")")
-        if takes != [v.type() for v in operands]:
-            raise self.error(f"the operands' types ({', '.join(str(v.type()) for v in operands)})",
+        if takes != (types := [NULL_TYPE if v is None else v.type() for v in operands]):
+            raise self.error(f"the operands' types ({', '.join(map(str, types))})",
                              f"({', '.join(map(str, takes))})", start)
         self.expect("->")
         start = self.pos

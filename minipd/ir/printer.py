@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING
 from minipd.ir.attributes import Attribute
 from minipd.ir.block import Block
 from minipd.ir.operation import Operation
-from minipd.ir.types import StackType
-from minipd.ir.value import BlockArgument, Value
+from minipd.ir.types import NULL_TYPE, StackType
+from minipd.ir.value import NULL_VALUE, BlockArgument, Value
 
 if TYPE_CHECKING:
     from minipd.ir.program import Program
@@ -133,9 +133,11 @@ class ProgramPrinter:
         return "{" + ",".join(f"{k}:{text}" for k, text in sorted(fields.items())) + "}"
 
     def type(self, value: Value) -> str:
-        return value.type().text(self.exact)
+        return (NULL_TYPE if value is None else value.type()).text(self.exact)
 
     def name(self, value: Value) -> str:
+        if value is None:
+            return NULL_VALUE
         found = self.names.get(value)
         if found is None:
             type = value.type()

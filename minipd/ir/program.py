@@ -19,6 +19,9 @@ class Program:
 
     Two programs are equal (`==`) when they say the same: same operations, attributes, types and connections, whatever
     the values are called.  A program is mutable, hence not hashable.
+
+    form: "minipd" (operators as our rows have them), or "paddle" (as Paddle's schema has them; such programs are read,
+    written and drawn, not run).
     """
 
     __hash__ = None  # type: ignore[assignment]
@@ -27,6 +30,7 @@ class Program:
         self.region = Region()
         self.region.add_block()
         self.constraints = Constraints()
+        self.form = "minipd"
 
     # ----------------------------------------------------------------------------------------------- contents
     def global_block(self) -> Block:
@@ -81,6 +85,7 @@ class Program:
     def clone(self, mapping: IrMapping | None = None) -> Program:
         """A copy; `mapping`, if given, tells which value stands for which afterwards."""
         copy = Program()
+        copy.form = self.form
         for c in self.constraints:
             copy.constraints.add(c)
         clone_block(self.global_block(), copy.global_block(), IrMapping() if mapping is None else mapping)

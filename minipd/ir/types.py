@@ -167,6 +167,27 @@ class StackType(Type):
         return cls(word.removeprefix("cf."))
 
 
+@type_keyword("<<NULL TYPE>>")
+class NullType(Type):
+    """The type of an operand that is left out, and of a result that nobody wants; in Paddle's form only.
+
+    >>> NULL_TYPE
+    <<NULL TYPE>>
+    """
+
+    __slots__ = ()
+
+    def text(self, exact: bool) -> str:
+        return "<<NULL TYPE>>"
+
+    @classmethod
+    def parse(cls, parser: Any, word: str) -> NullType:
+        return cls()
+
+
+NULL_TYPE = NullType()
+
+
 def dim_text(dim: int | DimExpr, exact: bool) -> str:
     """One dimension inside `tensor<...>`.  A compound one stands in parentheses, so that its end is seen."""
     if isinstance(dim, int):

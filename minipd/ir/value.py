@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["BlockArgument", "OpOperand", "OpResult", "Value"]
 
+#: how Paddle writes an optional operand that is left out
+NULL_VALUE = "<<NULL VALUE>>"
+
 
 class Value:
     """One value of a program: the result of an operation, or an argument of a block.
@@ -217,7 +220,7 @@ class OpOperand:
 
     __slots__ = ("_index", "_owner", "_source")
 
-    def __init__(self, owner: Operation, index: int, source: Value):
+    def __init__(self, owner: Operation, index: int, source: Value | None):
         self._owner, self._index = owner, index
         self._source: Value | None = None
         self.set_source(source)
@@ -229,8 +232,9 @@ class OpOperand:
         return self._index
 
     def source(self) -> Value:
-        assert self._source is not None, "operand of an erased operation"
-        return self._source
+        """The value held.  (None where an optional operand is left out, in Paddle's form only: the programs of our rows
+        have no such operands, so the annotation leaves it out.)"""
+        return self._source  # type: ignore[return-value]
 
     def set_source(self, value: Value | None) -> None:
         """Hold `value` from now on; None lets go, when the operation is erased.
@@ -253,4 +257,4 @@ def describe(value: Any) -> str:
         return f"result {value.index()} of {value.get_defining_op().name()}: {value.type()}"
     if isinstance(value, BlockArgument):
         return f"block argument {value.index()}: {value.type()}"
-    return repr(value)
+    return NULL_VALUE if value is None else repr(value)

@@ -1,6 +1,7 @@
 """The verifier: what must hold of every program, and an error that teaches where it does not.
 
-    1. Every operation is known to its dialect; its operands, results, regions and attributes fit the dialect's entry.
+    1. Every operation is known to its dialect; its operands, results, regions and attributes fit the dialect's entry,
+       and no operand is left out.
     2. SSA: a value is defined once, before its uses, and is seen from where it is used (a region sees the values of the
        blocks around it; what is defined in a region is not seen outside).
     3. Use lists and operands agree, in both directions.
@@ -8,6 +9,9 @@
        what the rule must assume of symbolic dimensions is on record in the program.
     5. A region ends with its terminator; elsewhere there is none.
     6. Names of parameters, data and outputs are unique.
+
+Of a program in Paddle's form, and of an operation that no dialect knows where these are allowed, only 2, 3 and 5 are
+asked.
 """
 
 from __future__ import annotations
@@ -46,18 +50,23 @@ class VerifyError(ValueError):
         super().__init__(user_error(op, problem))
 
 
-def verify(program: Program) -> Program:
+def verify(program: Program, allow_unregistered: bool = False) -> Program:
     """Check everything above; returns the program.
 
+    allow_unregistered: let operations pass that no dialect knows, as programs of the real Paddle may have them.
     Raises: VerifyError at the first violation.
     """
     names: dict[tuple[str, Any], Operation] = {}
     visible: set[Value] = set()
     for op in _walk(program.global_block(), visible):
         _check_scope(op, visible)
+        if program.form == "paddle" or allow_unregistered and not op.info.registered:
+            _check_regions(op)
+            continue
         info = _check_signature(op)
         _check_attributes(op, info)
-        _check_regions(op, info)
+        _check_number_of_regions(op, info)
+        _check_regions(op)
         try:
             if info.check is not None:
                 info.check(op)
@@ -99,6 +108,8 @@ def _walk(block: Block, visible: set[Value]) -> Iterator[Operation]:
 def _check_scope(op: Operation, visible: set[Value]) -> None:
     for operand in op.operands():
         value = operand.source()
+        if value is None:
+            continue
         if operand not in value._uses:
             raise VerifyError(op, f"operand {operand.index()}: expected it in the use list of {describe(value)}, which "
                                   "misses it; change operands with set_source only")
@@ -130,8 +141,10 @@ def _check_signature(op: Operation) -> OpInfo:
         if got < least or got > least and not star:
             number = f"at least {least}" if star else f"{least}"
             raise VerifyError(op, f"expected {number} {what} ({', '.join(names)}), got {got}")
-    if op.num_regions() != info.regions:
-        raise VerifyError(op, f"expected {info.regions} regions, got {op.num_regions()}")
+    for operand in op.operands():
+        if operand.source() is None:
+            raise VerifyError(op, f"operand {operand.index()}: expected a value, got none; operands are left out in "
+                                  "programs of Paddle's form only")
     return info
 
 
@@ -152,27 +165,25 @@ def _check_attributes(op: Operation, info: OpInfo) -> None:
                                   f"{op.num_results()} results, got {flag}")
 
 
-def _check_regions(op: Operation, info: OpInfo) -> None:
+def _check_number_of_regions(op: Operation, info: OpInfo) -> None:
+    if op.num_regions() != info.regions:
+        raise VerifyError(op, f"expected {info.regions} regions, got {op.num_regions()}")
+
+
+def _check_regions(op: Operation) -> None:
     for i, region in enumerate(op.regions):
         if region.parent_op is not op or len(region.blocks) != 1:
             raise VerifyError(op, f"region {i}: expected one block, got {len(region.blocks)}")
         end = region.front().back()
-        if end is None or IrTrait.TERMINATOR not in _traits(end):
-            if op.num_results():
+        if end is None or IrTrait.TERMINATOR not in end.info.traits:
+            if op.num_results() and op.info.registered:
                 raise VerifyError(op, f"region {i}: expected cf.yield at its end, got "
                                       f"{'an empty block' if end is None else end.name()}")
-    if IrTrait.TERMINATOR in info.traits:
+    if IrTrait.TERMINATOR in op.info.traits:
         if op.next is not None:
             raise VerifyError(op, f"expected the end of its block after it, got {op.next.name()}")
         if op.get_parent_op() is None:
             raise VerifyError(op, "expected to stand in a region, got the global block, which has no terminator")
-
-
-def _traits(op: Operation) -> frozenset:
-    try:
-        return op.info.traits
-    except KeyError:
-        return frozenset()
 
 
 def _check_inference(op: Operation, row: Row) -> None:

@@ -11,8 +11,12 @@ from minipd import ops  # noqa: F401  (fills the operator table)
 from minipd.framework.row import ROWS
 from minipd.ir import IrMapping, Operation, Program
 from minipd.ir.builder import Builder
-from minipd.ir.schema import constant_of, op_attrs, result_values, tensor_operands
-from minipd.ir.verify import verify
+from minipd.ir.dialect import op_info
+from minipd.ir.evaluate import evaluate
+from minipd.ir.parser import parse
+from minipd.ir.schema import constant_of, is_pure, op_attrs, result_values, tensor_operands
+from minipd.ir.types import NULL_TYPE
+from minipd.ir.verify import VerifyError, verify
 
 
 @pytest.fixture
@@ -167,9 +171,47 @@ def test_vectors_are_looked_through(built):
 
 def test_unknown_operations_and_dialects():
     with pytest.raises(KeyError, match="no dialect 'nowhere'; there are builtin, cf, pd_op"):
-        _ = Operation("nowhere.add").info
+        op_info("nowhere.add")
     with pytest.raises(KeyError, match="dialect 'pd_op' has no operation 'frobnicate'"):
-        _ = Operation("pd_op.frobnicate").info
+        op_info("pd_op.frobnicate")
+
+
+def test_an_unregistered_operation_is_kept_printed_copied_and_parsed_but_not_well_formed(built):
+    program, x, *_ = built
+    build = Builder(program.global_block())
+    op = build.build("foo.bar", [x, None], {"a": 1}, [NULL_TYPE, x.type()], 1)
+    op.regions[0].add_block()
+    assert not op.info.registered and op.row is None and not is_pure(op)
+    assert repr(op) == "foo.bar(tensor<2x3xf32>, <<NULL TYPE>>) -> <<NULL TYPE>>, tensor<2x3xf32>"
+    assert program.clone() == program == parse(program.to_string("exact"))
+    assert '"foo.bar" (%0, <<NULL VALUE>>) {a:1} : (tensor<2x3xf32>, <<NULL TYPE>>)' in str(program)
+    assert verify(program, allow_unregistered=True) is program
+    with pytest.raises(NotImplementedError, match="foo.bar: expected an operation that a dialect knows, got foo.bar"):
+        evaluate(program, lambda row, payloads, attrs: None, lambda op: None, lambda op, value: None)
+    with pytest.raises(VerifyError, match="operation 'foo.bar': no dialect 'foo'.*\n.*; <<NULL VALUE>>"):
+        verify(program)
+    op.erase()
+    verify(program)
+
+
+def test_an_operand_is_left_out_in_paddles_form_only(built):
+    program, x, *_ = built
+    build = Builder(program.global_block())
+    build.build("pd_op.add", [x, None], {}, [x.type()])
+    with pytest.raises(VerifyError, match="pd_op.add: operand 1: expected a value, got none"):
+        verify(program)
+    program.form = "paddle"
+    assert verify(program) is program and program.clone().form == "paddle"
+    assert program != parse(program.to_string("exact"))
+
+
+def test_equality_tells_a_missing_operand_from_a_foreign_one(built):
+    program, x, *_ = built
+    other = program.clone()
+    outside = Builder(Program().global_block()).data("z", (2, 3), "float32")
+    for p, second in ((program, outside), (other, None)):
+        Builder(p.global_block()).build("pd_op.add", [p.list_vars()[0], second], {}, [x.type()])
+    assert program != other
 
 
 def test_asking_a_traced_value_for_its_values(built):
@@ -181,7 +223,6 @@ def test_asking_a_traced_value_for_its_values(built):
 
 def test_a_chain_of_5000_operations_needs_no_recursion():
     """Hard case A3 (karpathy/micrograd PR 90): printing, parsing, verifying, copying, comparing, pickling, erasing."""
-    from minipd.ir.parser import parse
     program = Program()
     build = Builder(program.global_block())
     x = build.data("x", (), "float32")
@@ -198,7 +239,6 @@ def test_a_chain_of_5000_operations_needs_no_recursion():
 
 
 def test_regions_nested_a_thousand_deep_need_no_recursion():
-    from minipd.ir.parser import parse
     program = Program()
     block = program.global_block()
     condition = Builder(block).full((), True, "bool")
