@@ -59,6 +59,11 @@ class Dialect:
         """Add an operation that is no row.  All its attributes are required."""
         self.ops[name] = OpInfo(f"{self.name}.{name}", inputs, outputs, attrs, attrs, **rest)
 
+    def find(self, name: str) -> OpInfo | None:
+        """The entry of an operation that is asked for the first time; None if it is unknown.  Here: that of its row."""
+        row = ROWS.get(name)
+        return info_of_row(row) if row is not None and row.dialect == self.name else None
+
 
 DIALECTS: dict[str, Dialect] = {}
 
@@ -86,11 +91,11 @@ def op_info(full_name: str) -> OpInfo:
         raise KeyError(f"operation {full_name!r}: no dialect {dialect_name!r}; there are {', '.join(DIALECTS)}")
     info = dialect.ops.get(name)
     if info is None:
-        row = ROWS.get(name)
-        if row is None or row.dialect != dialect_name:
+        info = dialect.find(name)
+        if info is None:
             raise KeyError(f"operation {full_name!r}: dialect {dialect_name!r} has no operation {name!r}, and the "
                            "operator table no row of that name")
-        info = dialect.ops[name] = info_of_row(row)
+        dialect.ops[name] = info
     return info
 
 

@@ -115,7 +115,10 @@ class ProgramPrinter:
 
     def named(self, op: Operation) -> str:
         """The operation's name, quoted."""
-        return json.dumps(op.name()) if self.exact else f'"{op.name()}"'
+        if self.exact:
+            return json.dumps(op.name())
+        dialect, _, name = op.name().partition(".")
+        return f'"{name}(phi_kernel)"' if dialect == "kernel" else f'"{op.name()}"'     # as Paddle names chosen kernels
 
     def fields(self, op: Operation) -> dict[str, str]:
         """What stands in the braces of an operation: name -> text."""
