@@ -36,7 +36,7 @@ def evaluate(program: Program, run: Callable, read: Callable[[Operation], Any],
     write(op, payload): takes what `builtin.set_parameter` or `builtin.shadow_output` is given.
     control(op, env, walk): the meaning of control flow (CONTROL): it enters the results of `op` into `env`;
     `walk(block)` evaluates a region's block and returns the payloads that it yields.
-    Raises: NotImplementedError for control flow without `control`, and, by name, for any other that is no call of a row.
+    Raises: NotImplementedError for control flow without `control`, and, by name, for others that are no call of a row.
     """
     env: dict[Value, Any] = {}
 
