@@ -23,8 +23,8 @@ from minipd.executor.kernel.types import AllocatedTensorType, allocated
 from minipd.framework import dtype as dtypes
 from minipd.framework.place import CPU, Place
 from minipd.ir.block import Block
-from minipd.ir.operation import Operation, user_error
 from minipd.ir.mapping import IrMapping, clone_operation
+from minipd.ir.operation import Operation, user_error
 from minipd.ir.program import Program
 from minipd.ir.types import TensorType
 from minipd.ir.value import Value
@@ -137,7 +137,8 @@ class _Lowering:
             except NotImplementedError as error:
                 error.add_note(user_error(op, "while its kernel was chosen"))
                 raise
-        return f"kernel.{short}", attributes | {"op_name": op.name(), "kernel_name": short, "kernel_key": KernelKeyAttribute(key)}
+        return f"kernel.{short}", attributes | {"op_name": op.name(), "kernel_name": short,
+                                                "kernel_key": KernelKeyAttribute(key)}
 
     def moved(self, value: Value, name: str, place: str, origin: Operation, target: Block) -> Value:
         """`value`, copied to another place."""

@@ -90,9 +90,9 @@ def select(row: Row, key: KernelKey) -> Kernels:
             if kernels is not None:
                 return kernels
     there = ", ".join(map(repr, kernels_of(row.name))) or "none at all"
-    raise NotImplementedError(f"kernel of {row.dialect}.{row.name}: expected one for {key}, got none; there are {there}. "
-                        f"Register one with register_kernel({row.name!r}, {key.backend!r}, ...), or run on another "
-                        "place")
+    raise NotImplementedError(f"kernel of {row.dialect}.{row.name}: expected one for {key}, got none; there are {there}"
+                              f". Register one with register_kernel({row.name!r}, {key.backend!r}, ...), or run on another "
+                              "place")
 
 
 def _name(dtype: Any) -> str:
