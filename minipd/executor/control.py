@@ -1,4 +1,4 @@
-"""What the executor does for operations that are no calls: inputs, state, results, bundles, branches, stacks.
+"""What the executor does for operations that are no calls: inputs, state, results, bundles, branches, loops, stacks.
 
 A maker takes the binding and an item and returns a function without arguments that works on the binding's frame.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from minipd.executor.preparation import STATE, Item, results_of
 
@@ -93,6 +95,38 @@ def _if(bound: Binding, item: Item) -> Step:
     return step
 
 
+def _while(bound: Binding, item: Item) -> Step:
+    """Both items of a loop."""
+    frame, slots = bound.frame, bound.frame.slots
+    args = [bound.slot(a) for a in item.op.regions[0].front().args()]
+    if item.enters:
+        inputs = [bound.slot(v) for v in item.reads()]
+
+        def enter() -> None:
+            arrays = [slots[i] for i in inputs]
+            for i, array in zip(args, arrays, strict=True):
+                slots[i] = array
+            frame.keep(arrays)
+        return enter
+    condition, results = bound.slot(item.op.operand_source(0)), [bound.slot(r) for r in item.op.results()]
+    (body,), (values,) = item.blocks, item.yields
+    steps, again, carried = bound.steps(body), bound.slot(values[0]), [bound.slot(v) for v in values[1:]]
+    ended = args + [bound.slot(v) for v in yielded_here(body, values) if v in bound.prepared.dynamic]
+
+    def step() -> None:
+        going = slots[condition]
+        while going:
+            frame.run(steps)
+            going, arrays = slots[again], [slots[i] for i in carried]
+            frame.keep(arrays)
+            frame.empty(ended)
+            for i, array in zip(args, arrays, strict=True):
+                slots[i] = array
+        for i, arg in zip(results, args, strict=True):      # which holds it: that is handed on
+            slots[i], slots[arg] = slots[arg], None
+    return step
+
+
 def yielded_here(block: list[Item], values: list[Any]) -> list[Any]:
     """Those of the values that the block itself makes, each once: they end with it."""
     made = {v for item in block for v in results_of(item)}
@@ -120,6 +154,15 @@ def _tuple_push(bound: Binding, item: Item) -> Step:
     return step
 
 
+def _has_elements(bound: Binding, item: Item) -> Step:
+    stack, result, slots = bound.slot(item.op.operand_source(0)), bound.slot(item.op.result(0)), bound.frame.slots
+
+    def step() -> None:
+        slots[result] = np.array([bool(slots[stack])])
+        bound.frame.keep((slots[result],))
+    return step
+
+
 def _tuple_pop(bound: Binding, item: Item) -> Step:
     outlet, results = bound.slot(item.op.operand_source(0)), [bound.slot(r) for r in item.op.results()]
     slots = bound.frame.slots
@@ -133,5 +176,6 @@ def _tuple_pop(bound: Binding, item: Item) -> Step:
 CONTROL: dict[str, Callable[[Any, Item], Step]] = {
     "builtin.split": _split, "pd_op.data": _data, "builtin.parameter": _state, "builtin.constant": _state,
     "builtin.set_parameter": _set_parameter, "builtin.shadow_output": _output, "pd_op.fetch": _output, "pd_op.if": _if,
-    "cf.stack_create": _stack_create, "cf.tuple_push": _tuple_push, "cf.tuple_pop": _tuple_pop,
+    "pd_op.while": _while, "cf.stack_create": _stack_create, "cf.tuple_push": _tuple_push,
+    "cf.tuple_pop": _tuple_pop, "cf.has_elements": _has_elements,
 }

@@ -95,7 +95,7 @@ class Layout:
         value: Value
         call, dynamic = item.call, self.prepared.dynamic
         if call is None:
-            for value in item.op.results():
+            for value in results_of(item):
                 self.arrays[value] = self.stand_in(value)
                 if value not in dynamic:                # one of a bundle of static values
                     source, = self.prepared.sources[value]
@@ -158,15 +158,28 @@ class Layout:
         """The buffers that a value may lie in."""
         found = self._buffers.get(value)
         if found is None:                   # dynamic: it may still be an operand, handed on
-            sources = self.prepared.sources.get(value, ())
-            found = self._buffers[value] = tuple(dict.fromkeys(b for s in sources for b in self.buffers(s)))
+            pending, seen = [value], {value}
+            buffers: dict[Buffer, None] = {}
+            while pending:                  # a walk, for what a loop carries comes from itself
+                for source in self.prepared.sources.get(pending.pop(), ()):
+                    if source in self._buffers:
+                        buffers.update(dict.fromkeys(self._buffers[source]))
+                    elif source not in seen:
+                        seen.add(source)
+                        pending.append(source)
+            found = self._buffers[value] = tuple(buffers)
         return found
 
     def _live(self) -> None:
+        """A buffer lives until it is read last; one from around a loop whose body reads it, until the loop ends."""
         for item in self.prepared.items:
             for value in item.reads():
                 for buffer in self.buffers(value):
                     buffer.end = max(buffer.end, item.at)
+                    for loop in item.loops:
+                        assert loop.entry is not None
+                        if buffer.start < loop.entry.at:
+                            buffer.end = max(buffer.end, loop.at)
 
     def _merge(self) -> None:
         for item in self.prepared.items:

@@ -4,11 +4,18 @@
 all runs of one size: then it is put into its slot once, and kernels that touch only static values are called with their
 arrays bound.  Everything else is **dynamic** and stands in its slot from the instruction that makes it to the last one
 that reads it: what is fed, program state, what a row without `kernel_out` or a collective returns, the results of a
-branch, and what leaves the run (results and new state get memory of their own, which later runs never touch).
+branch or a loop, what a loop carries, and what leaves the run (results and new state get memory of their own, which
+later runs never touch).
 
 *Positions.*  Items are numbered in the order in which they can run, those of regions before the operation that owns the
-region.  A region runs at most once in a run, so the span from the first to the last position at which a value is
+region.  A branch runs at most once where it stands, so the span from the first to the last position at which a value is
 touched covers every moment at which it is alive.
+
+*Loops.*  A loop has two items: the first hands the initial values to the arguments of the body, the second, behind the
+body's, runs it again and again.  What comes into being in the body is alive within one iteration, so its static memory
+is used again by the next; and what the body reads from around it is alive until the loop's second item, for another
+iteration may read it.  The values carried from one iteration to the next are dynamic, in memory of their own: nothing
+that an iteration writes lies where the one before left what this one reads.
 
 *State that is written over.*  An INPLACE row that reads state and whose result is the same state's new value (an
 optimizer's update) writes over it, if nothing reads the old value later.  Such calls are moved behind everything else,
@@ -33,7 +40,8 @@ __all__: list[str] = []
 #: operations that the executor itself gives a meaning (`control`)
 STRUCTURE = frozenset({
     "builtin.split", "pd_op.data", "builtin.parameter", "builtin.constant", "builtin.set_parameter",
-    "builtin.shadow_output", "pd_op.fetch", "pd_op.if", "cf.stack_create", "cf.tuple_push", "cf.tuple_pop"})
+    "builtin.shadow_output", "pd_op.fetch", "pd_op.if", "pd_op.while", "cf.stack_create", "cf.tuple_push",
+    "cf.tuple_pop", "cf.has_elements"})
 #: bundles are looked through, and what a region yields is taken by the operation that owns it
 SKIPPED = frozenset({"builtin.combine", "cf.yield"})
 STATE = {"builtin.parameter": "parameter_name", "builtin.constant": "tensor_name"}
@@ -44,7 +52,8 @@ class Item:
     """One operation to run.
 
     at: its position.  call: what it calls, None for structure.  blocks: the items of its regions.  yields: what these
-    yield.  dead: the dynamic values that nothing reads afterwards.
+    yield.  dead: the dynamic values that nothing reads afterwards.  entry: of the second item of a loop, the first one;
+    `enters` marks that one.  loops: the loops around it, innermost first (their second items).
     """
 
     op: Operation
@@ -53,6 +62,9 @@ class Item:
     blocks: list[list[Item]] = field(default_factory=list)
     yields: list[list[Value]] = field(default_factory=list)
     dead: list[Value] = field(default_factory=list)
+    entry: Item | None = None
+    enters: bool = False
+    loops: tuple[Item, ...] = ()
 
     def reads(self) -> list[Value]:
         """The values that it reads itself (what its regions read, their items read)."""
@@ -60,7 +72,12 @@ class Item:
             return self.call.reads()
         if self.op.name() == "builtin.split":
             return parts_of(self.op)
-        return unbundled([*self.op.operands_source(), *(v for values in self.yields for v in values)])
+        operands = self.op.operands_source()
+        if self.enters:
+            operands = operands[1:]
+        elif self.entry is not None:
+            operands = operands[:1]
+        return unbundled([*operands, *(v for values in self.yields for v in values)])
 
 
 class Preparation:
@@ -82,6 +99,9 @@ class Preparation:
             self.items.append(item)
             for value in (*item.reads(), *results_of(item)):
                 self.slots.setdefault(value, len(self.slots))
+            if item.entry is not None:
+                for inner in self._flat(item.blocks[0]):
+                    inner.loops = (*inner.loops, item)
         leaving = self._leaving()
         self.dynamic: set[Value] = set()
         for item in self.items:
@@ -99,6 +119,9 @@ class Preparation:
             if op.name() == "builtin.split" and op.results() == parts_of(op):
                 continue                    # the call that makes the bundle makes these
             item = Item(op)
+            if op.name() == "pd_op.while":
+                item.entry = Item(op, enters=True)
+                items.append(item.entry)
             if op.name() in STRUCTURE:
                 for region in op.regions:
                     inner, end = region.front(), region.front().back()
@@ -116,6 +139,10 @@ class Preparation:
             if call is None:
                 if op.name() == "pd_op.if":
                     self.sources[value] = [values[i] for values in item.yields]
+                elif op.name() == "pd_op.while":        # no iteration at all, or the last one
+                    initial, carried = op.operand_source(i + 1), item.yields[0][i + 1]
+                    self.sources[value] = [initial, carried]
+                    self.sources[op.regions[0].front().args()[i]] = [initial, carried]
                 elif op.name() == "builtin.split":
                     self.sources[value] = [parts_of(op)[i]]
                 elif op.name() == "pd_op.fetch":
@@ -177,7 +204,8 @@ class Preparation:
         """Whether a value, or something on its memory, leaves the run or is read where that cannot be foreseen."""
         users = value.all_used_ops()
         names = {op.name() for op in users}
-        if names & {"builtin.set_parameter", "builtin.shadow_output", "pd_op.fetch", "cf.tuple_push", "cf.yield"}:
+        if names & {"builtin.set_parameter", "builtin.shadow_output", "pd_op.fetch", "cf.tuple_push", "cf.yield",
+                    "pd_op.while"}:
             return True
         return any(self._is_kept(v) for v, sources in self.sources.items() if value in sources)
 
@@ -194,7 +222,7 @@ class Preparation:
 
     # -------------------------------------------------------------------------------------- static and dynamic
     def _leaving(self) -> set[Value]:
-        """The values whose memory outlives the run, or stands on a stack."""
+        """The values whose memory outlives the run or an iteration of a loop, or stands on a stack."""
         pending: list[Value] = []
         for item in self.items:
             name = item.op.name()
@@ -205,6 +233,8 @@ class Preparation:
                     pending.append(item.op.operand_source(0))
             elif name == "cf.tuple_push":
                 pending += item.op.operands_source()[1:]
+            elif item.entry is not None:
+                pending += item.yields[0]
         found: set[Value] = set()
         while pending:
             value = pending.pop()
@@ -223,16 +253,17 @@ class Preparation:
             return True
         return call.kernel_out is None and not call.constant
 
-    def _end_dynamic(self, items: list[Item], yields: Sequence[Value] = ()) -> None:
-        """Note at each item the dynamic values of its block that end there; what regions read, their owner reads, and
-        what a block yields, its owner lets go of."""
+    def _end_dynamic(self, items: list[Item], given: Sequence[Value] = (), yields: Sequence[Value] = ()) -> None:
+        """Note at each item the dynamic values of its block that end there, arguments that are `given` to it too; what
+        regions read, their owner reads, and what a block yields or never reads of what it is given, its owner lets go
+        of."""
         last: dict[Value, Item] = {}
         for item in items:
             inside = unbundled(captured(item.op)) if item.blocks else []
-            made = results_of(item)
-            last.update((v, item) for v in (*made, *item.reads(), *inside) if v in last or v in made)
-            for block, values in zip(item.blocks, item.yields, strict=True):
-                self._end_dynamic(block, values)
+            made = () if item.enters else results_of(item)
+            last.update((v, item) for v in (*made, *item.reads(), *inside) if v in last or v in made or v in given)
+            for region, block, values in zip(item.op.regions, item.blocks, item.yields, strict=False):
+                self._end_dynamic(block, region.front().args(), values)
         for value, item in last.items():
             if value in self.dynamic and value not in yields and not self._is_outside(value):
                 item.dead.append(value)
@@ -245,6 +276,8 @@ class Preparation:
 
 def results_of(item: Item) -> Sequence[Value]:
     """The values that an item makes."""
+    if item.enters:
+        return item.op.regions[0].front().args()
     return item.op.results() if item.call is None else item.call.results
 
 

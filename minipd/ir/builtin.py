@@ -1,5 +1,5 @@
 """The dialects of the program itself: `builtin` (state, vectors, outputs), `cf` (control flow) and what `pd_op` has
-besides the operator table (`data`, `fetch`, `if`).
+besides the operator table (`data`, `fetch`, `if`, `while`).
 
 Program state is read by `builtin.parameter` and written by `builtin.set_parameter`, by name.  Values in between are
 functional: nothing in a program changes in place.
@@ -10,7 +10,17 @@ A gradient region needs values of its forward region, which no longer exist as v
     () = "cf.tuple_push" (%inlet_0, %8, %9) {} : ...           at the end of the forward region
     (%18, %19) = "cf.tuple_pop" (%outlet_0) {} : ...           at the start of the gradient region
 
-The inlet remembers nothing by itself; the stack is what `stack_create` made, and both ends name it.
+The inlet remembers nothing by itself; the stack is what `stack_create` made, and both ends name it.  A stack is a value
+too: one that is made anew in every iteration of a loop is itself pushed, and popped where its contents are wanted.
+
+A loop carries values from one iteration to the next.  They enter as operands, are the arguments of the body's block,
+which yields whether to go on and what they are then, and leave as results; all four have the same types:
+
+    (%4, %5) = "pd_op.while" (%3, %0, %1) {} : (tensor<b>, tensor<i64>, tensor<2xf32>) -> tensor<i64>, tensor<2xf32> {
+    ^ %arg_0 {} : tensor<i64>, %arg_1 {} : tensor<2xf32>
+        ...
+        () = "cf.yield" (%9, %7, %8) {} : (tensor<b>, tensor<i64>, tensor<2xf32>) ->
+    }
 """
 
 from __future__ import annotations
@@ -18,10 +28,11 @@ from __future__ import annotations
 import numpy as np
 
 from minipd.framework.row import Trait
+from minipd.ir.block import Block
 from minipd.ir.dialect import Dialect, register_dialect
 from minipd.ir.operation import Operation
 from minipd.ir.traits import IrTrait
-from minipd.ir.types import StackType, TensorType, Type, VectorType
+from minipd.ir.types import DenseTensorType, StackType, TensorType, Type, VectorType
 from minipd.ir.value import Value
 
 __all__: list[str] = []
@@ -83,7 +94,7 @@ def check_pop(op: Operation) -> None:
 
 def pushed_values(pop: Operation) -> list[Value] | None:
     """The values that the matching `cf.tuple_push` pushes; None if there is no push."""
-    create = pop.operand_source(0).get_defining_op()
+    create = origin(pop.operand_source(0)).get_defining_op()
     if create is None or create.name() != "cf.stack_create":
         return None
     for use in create.result(StackType.ENDS.index("inlet")).uses:
@@ -92,14 +103,50 @@ def pushed_values(pop: Operation) -> list[Value] | None:
     return None
 
 
+def origin(value: Value) -> Value:
+    """The value itself; for one that was popped, the value that was pushed."""
+    while (op := value.get_defining_op()) is not None and op.name() == "cf.tuple_pop":
+        pushed = pushed_values(op)
+        if pushed is None or len(pushed) != op.num_results():
+            break
+        value = pushed[op.results().index(value)]       # type: ignore[arg-type]
+    return value
+
+
+def check_has_elements(op: Operation) -> None:
+    _expect(op, "operand 0", _types(op.operands_source()), [StackType("stack")])
+    _expect(op, "results", _types(op.results()), [DenseTensorType((1,), np.dtype(np.bool_))])
+
+
+def _expect_condition(what: str, got: Type) -> None:
+    if not isinstance(got, TensorType) or got.dtype != np.bool_ or got.shape not in ((), (1,)):
+        raise ValueError(f"{what}: expected a condition of type tensor<b>, got {got}")
+
+
+def yielded(block: Block) -> list[Value]:
+    """What the block of a region yields."""
+    end = block.back()
+    return end.operands_source() if end is not None and end.name() == "cf.yield" else []
+
+
 def check_if(op: Operation) -> None:
-    condition = op.operand_source(0).type()
-    if not isinstance(condition, TensorType) or condition.dtype != np.bool_ or condition.shape not in ((), (1,)):
-        raise ValueError(f"operand 0: expected a condition of type tensor<b>, got {condition}")
+    _expect_condition("operand 0", op.operand_source(0).type())
     for name, region in zip(("true", "false"), op.regions, strict=True):
-        end = region.front().back()
-        yielded = end.operands_source() if end is not None and end.name() == "cf.yield" else []
-        _expect(op, f"what the {name} region yields", _types(yielded), _types(op.results()))
+        _expect(op, f"what the {name} region yields", _types(yielded(region.front())), _types(op.results()))
+
+
+def check_while(op: Operation) -> None:
+    condition, *inputs = _types(op.operands_source())
+    _expect_condition("operand 0", condition)
+    body = op.regions[0].front()
+    _expect(op, "the arguments of the body", _types(body.args()), inputs)
+    ends = _types(yielded(body))
+    if not ends:
+        raise ValueError("what the body yields: expected whether to go on, and the values carried, got nothing")
+    _expect_condition("what the body yields first", ends[0])
+    _expect(op, "what the body yields after its condition (a loop cannot change the type of what it carries)",
+            ends[1:], inputs)
+    _expect(op, "results", _types(op.results()), inputs)
 
 
 builtin = register_dialect(Dialect("builtin"))
@@ -117,9 +164,11 @@ cf.define("yield", ("*values",), (), traits=frozenset({IrTrait.TERMINATOR}))
 cf.define("stack_create", (), StackType.ENDS, check=check_stack_create)
 cf.define("tuple_push", ("inlet", "*values"), (), check=check_push, traits=frozenset({IrTrait.SIDE_EFFECT}))
 cf.define("tuple_pop", ("outlet",), ("*values",), check=check_pop, traits=frozenset({IrTrait.SIDE_EFFECT}))
+cf.define("has_elements", ("stack",), ("out",), check=check_has_elements, traits=frozenset({IrTrait.SIDE_EFFECT}))
 
 pd_op = register_dialect(Dialect("pd_op"))
 pd_op.define("data", (), ("out",), ("name", "shape", "dtype"), check=check_data)
 pd_op.define("fetch", ("x",), ("out",), ("name", "col"), check=check_fetch,
              traits=frozenset({IrTrait.SIDE_EFFECT, Trait.VIEW}))
 pd_op.define("if", ("cond",), ("*out",), regions=2, check=check_if)
+pd_op.define("while", ("cond", "*inputs"), ("*out",), regions=1, check=check_while)
