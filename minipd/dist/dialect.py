@@ -10,6 +10,7 @@ The operations of dialect `dist_op` are rows (`reshard`, `match`); see `rows.py`
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from minipd.dist.mesh import ProcessMesh
@@ -89,6 +90,9 @@ class MeshAttribute(Attribute):
 
     __slots__ = ()
 
+    def __new__(cls, value: ProcessMesh) -> MeshAttribute:
+        return cls.unique((value, value.names), value)          # meshes are equal whatever the names of their axes
+
     def literal(self) -> str:
         return mesh_text(self.value)
 
@@ -109,13 +113,12 @@ class DistTensorType(TensorType):
 
     __slots__ = ("mesh", "placements")
 
-    def __init__(self, shape: tuple, dtype: Any, mesh: ProcessMesh, placements: tuple[Placement, ...]):
-        super().__init__(shape, dtype)
-        self.mesh, self.placements = mesh, tuple(placements)
+    mesh: ProcessMesh
+    placements: tuple[Placement, ...]
 
-    @property
-    def fields(self) -> tuple:
-        return *super().fields, self.mesh, self.mesh.names, self.placements
+    def __new__(cls, shape: tuple, dtype: Any, mesh: ProcessMesh, placements: Sequence[Placement]) -> DistTensorType:
+        parts = tuple(shape), dtype, mesh, tuple(placements)
+        return cls.unique((*parts, mesh.names), *parts)         # meshes are equal whatever the names of their axes
 
     def notation(self) -> str:
         """`f32[4_dp, 8]{P_tp}`."""

@@ -17,24 +17,30 @@ import json
 import math
 import re
 import struct
-from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Self, TypeVar
 
+import ml_dtypes
 import numpy as np
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.dim import DimExpr
+from minipd.ir.context import CONTEXT, Uniqued
 
 __all__ = [
-    "ArrayAttribute", "Attribute", "BoolAttribute", "ComplexAttribute", "DataTypeAttribute", "DimAttribute",
-    "DoubleAttribute", "FloatAttribute", "Int32Attribute", "Int64Attribute", "IntArrayAttribute", "PlaceAttribute",
-    "StrAttribute", "attribute",
+    "ArrayAttribute", "Attribute", "BoolAttribute", "Complex64Attribute", "ComplexAttribute", "DataTypeAttribute",
+    "DimAttribute", "DoubleAttribute", "FloatAttribute", "Int32Attribute", "Int64Attribute", "IntArrayAttribute",
+    "PlaceAttribute", "StrAttribute", "attribute",
 ]  # fmt: skip
 
-#: the kind as written in the exact style -> the class
-KINDS: dict[str, type[Attribute]] = {}
+#: the kind as written in the exact style -> the class; the parser looks here
+KINDS = CONTEXT.attributes
 #: Python type -> the class that `attribute` makes of it; the nearest base class counts
-FROM_PYTHON: dict[type, type[Attribute]] = {}
+FROM_PYTHON = CONTEXT.attribute_of
+#: numpy dtype -> its name; None is Paddle's dtype `Undefined`, which means "that of the input"
+DTYPE_NAMES = {t.np: t.name for t in dtypes.ALL} | {
+    np.dtype(t): t.__name__ for t in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)} | {None: "Undefined"}
+DTYPES = {name: dtype for dtype, name in DTYPE_NAMES.items()}
 
 
 A = TypeVar("A", bound="Attribute")
@@ -51,19 +57,16 @@ def attribute_kind(kind: str, *python_types: type) -> Callable[[type[A]], type[A
     return register
 
 
-class Attribute:
-    """An immutable value with a kind.  Two attributes are equal when kind and value are, NaN and -0.0 included."""
+class Attribute(Uniqued):
+    """An immutable value with a kind.  Equal ones, of one kind and value, are one object; NaN equals NaN here, and 0.0
+    is not -0.0."""
 
     __slots__ = ("value",)
+    value: Any
     kind: ClassVar[str]
 
-    def __init__(self, value: Any):
-        self.value = value
-
-    @property
-    def key(self) -> Any:
-        """What two attributes of one kind are compared by."""
-        return self.value
+    def __new__(cls, value: Any) -> Self:
+        return cls.unique(value, value)
 
     def text(self, exact: bool) -> str:
         """The spelling in one of the two print styles."""
@@ -82,12 +85,6 @@ class Attribute:
         """Read what `literal` wrote."""
         raise NotImplementedError
 
-    def __eq__(self, other: object) -> bool:
-        return self is other or type(other) is type(self) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash((self.kind, self.key))
-
     def __repr__(self) -> str:
         return self.text(exact=True)
 
@@ -98,8 +95,8 @@ class BoolAttribute(Attribute):
 
     __slots__ = ()
 
-    def __init__(self, value: Any):
-        super().__init__(bool(value))
+    def __new__(cls, value: Any) -> Self:
+        return cls.unique(bool(value), bool(value))
 
     def text(self, exact: bool) -> str:
         return "true" if self.value else "false"
@@ -109,15 +106,23 @@ class _IntAttribute(Attribute):
     __slots__ = ()
     bits: ClassVar[int]
 
-    def __init__(self, value: Any):
-        value = int(value)
-        if not -(1 << self.bits - 1) <= value < 1 << self.bits - 1:
-            raise OverflowError(f"attribute: expected an integer of {self.bits} bits, got {value}")
-        super().__init__(value)
+    def __new__(cls, value: Any) -> Self:
+        return super().__new__(cls, in_bits(value, cls.bits))
 
     @classmethod
     def parse(cls, parser: Any) -> Attribute:
         return cls(parser.integer())
+
+
+def in_bits(value: Any, bits: int) -> int:
+    """`value` as a Python int.
+
+    Raises: OverflowError if so many bits do not hold it.
+    """
+    value = int(value)
+    if not -(1 << bits - 1) <= value < 1 << bits - 1:
+        raise OverflowError(f"attribute: expected an integer of {bits} bits, got {value}")
+    return value
 
 
 @attribute_kind("i32", np.int32)
@@ -139,9 +144,9 @@ class Int64Attribute(_IntAttribute):
 class _FloatAttribute(Attribute):
     __slots__ = ()
 
-    @property
-    def key(self) -> bytes:
-        return struct.pack("<d", self.value)        # the bits: nan equals nan, and 0.0 is not -0.0
+    def __new__(cls, value: float) -> Self:
+        value = _canonical(value)
+        return cls.unique(struct.pack("<d", value), value)      # the bits: nan equals nan, and 0.0 is not -0.0
 
     def paddle(self) -> str:
         return f"{self.value:g}"
@@ -157,8 +162,8 @@ class FloatAttribute(_FloatAttribute):
 
     __slots__ = ()
 
-    def __init__(self, value: Any):
-        super().__init__(_canonical(float(np.float32(value))))
+    def __new__(cls, value: Any) -> Self:
+        return super().__new__(cls, float(np.float32(value)))
 
     def literal(self) -> str:
         return str(np.float32(self.value))
@@ -170,8 +175,8 @@ class DoubleAttribute(_FloatAttribute):
 
     __slots__ = ()
 
-    def __init__(self, value: Any):
-        super().__init__(_canonical(float(value)))
+    def __new__(cls, value: Any) -> Self:
+        return super().__new__(cls, float(value))
 
     def literal(self) -> str:
         return repr(self.value)
@@ -182,18 +187,12 @@ def _canonical(x: float) -> float:
     return math.nan if math.isnan(x) else x
 
 
-@attribute_kind("c128", complex, np.complexfloating)
-class ComplexAttribute(Attribute):
-    """A complex number of two 64-bit floats."""
-
+class _ComplexAttribute(Attribute):
     __slots__ = ()
 
-    def __init__(self, value: Any):
-        super().__init__(complex(_canonical(value.real), _canonical(value.imag)))
-
-    @property
-    def key(self) -> bytes:
-        return struct.pack("<2d", self.value.real, self.value.imag)
+    def __new__(cls, value: Any) -> Self:
+        value = complex(_canonical(value.real), _canonical(value.imag))
+        return cls.unique(struct.pack("<2d", value.real, value.imag), value)
 
     def literal(self) -> str:
         return f"{self.value.real!r}, {self.value.imag!r}"
@@ -206,6 +205,23 @@ class ComplexAttribute(Attribute):
         real = parser.number()
         parser.expect(",")
         return cls(complex(real, parser.number()))
+
+
+@attribute_kind("c64", np.complex64)
+class Complex64Attribute(_ComplexAttribute):
+    """A complex number of two 32-bit floats."""
+
+    __slots__ = ()
+
+    def __new__(cls, value: Any) -> Self:
+        return super().__new__(cls, complex(np.complex64(value)))
+
+
+@attribute_kind("c128", complex, np.complexfloating)
+class ComplexAttribute(_ComplexAttribute):
+    """A complex number of two 64-bit floats."""
+
+    __slots__ = ()
 
 
 @attribute_kind("dim", DimExpr)
@@ -234,21 +250,23 @@ class StrAttribute(Attribute):
 
 @attribute_kind("dtype", np.dtype, dtypes.DataType)
 class DataTypeAttribute(Attribute):
-    """An element type; its value is the numpy dtype."""
+    """An element type; its value is the numpy dtype, None for Paddle's `Undefined` (which means: that of the input)."""
 
     __slots__ = ()
 
-    def __init__(self, value: Any):
-        super().__init__(dtypes.to_np(value))
+    def __new__(cls, value: Any) -> Self:
+        if value is not None and not (isinstance(value, np.dtype) and value in DTYPE_NAMES):
+            value = DTYPES[value] if isinstance(value, str) and value in DTYPES else dtypes.to_np(value)
+        return super().__new__(cls, value)
 
     def literal(self) -> str:
-        return dtypes.of(self.value).name
+        return DTYPE_NAMES[self.value]
 
     paddle = literal
 
     @classmethod
     def parse(cls, parser: Any) -> Attribute:
-        return cls(parser.word("a dtype such as float32", dtypes.to_np))
+        return cls(parser.word("a dtype such as float32", DTYPES.__getitem__))
 
 
 @attribute_kind("Place")
@@ -257,10 +275,10 @@ class PlaceAttribute(Attribute):
 
     __slots__ = ()
 
-    def __init__(self, value: str):
+    def __new__(cls, value: str) -> Self:
         if not re.fullmatch(r"\w+(:\d+)?", value):
             raise ValueError(f"Place: expected a device with or without a number, such as cpu or gpu:0, got {value!r}")
-        super().__init__(value)
+        return super().__new__(cls, value)
 
     def paddle(self) -> str:
         return f"Place({self.value})"
@@ -276,8 +294,8 @@ class IntArrayAttribute(Attribute):
 
     __slots__ = ()
 
-    def __init__(self, value: Any):
-        super().__init__(tuple(v if isinstance(v, DimExpr) else Int64Attribute(v).value for v in value))
+    def __new__(cls, value: Any) -> Self:
+        return super().__new__(cls, tuple(v if isinstance(v, DimExpr) else in_bits(v, 64) for v in value))
 
     def literal(self) -> str:
         return ", ".join(map(str, self.value))
@@ -296,13 +314,14 @@ class ArrayAttribute(Attribute):
 
     __slots__ = ("items",)
 
-    def __init__(self, items: tuple[Attribute, ...]):
-        self.items = tuple(items)
-        super().__init__(tuple(a.value for a in self.items))
+    items: tuple[Attribute, ...]
 
-    @property
-    def key(self) -> tuple:
-        return self.items
+    def __new__(cls, items: Iterable[Attribute]) -> Self:
+        items = tuple(items)
+        return cls.unique(items, tuple(a.value for a in items), items)
+
+    def __reduce__(self) -> tuple:
+        return type(self), (self.items,)
 
     def text(self, exact: bool) -> str:
         return f"[{(', ' if exact else ',').join(a.text(exact) for a in self.items)}]"

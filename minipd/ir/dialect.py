@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from minipd.framework.row import ROWS, Row, Trait
+from minipd.ir.context import CONTEXT
 from minipd.ir.traits import IrTrait
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Dialect:
         return info_of_row(row) if row is not None and row.dialect == self.name else None
 
 
-DIALECTS: dict[str, Dialect] = {}
+DIALECTS = CONTEXT.dialects
 
 
 def register_dialect(dialect: Dialect) -> Dialect:

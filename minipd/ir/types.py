@@ -1,6 +1,6 @@
 """Types of values.
 
-A type is immutable and compared by what it says, so equal types are interchangeable, as Paddle's uniqued types are.
+A type is immutable, and there is one of a kind: equal types are the same object (see `context`), as Paddle's are.
 `tensor<8x16xf32>` is a `DenseTensorType`; a dimension is an int or a `DimExpr`, which prints by name in the exact style
 (`tensor<S0x16xf32>`, `tensor<(2*S0)x16xf32>`) and as -1 in Paddle's.
 
@@ -11,22 +11,25 @@ starts with.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, cast
 
+import ml_dtypes
 import numpy as np
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.dim import DimExpr
+from minipd.ir.context import CONTEXT, Uniqued
 
 __all__ = ["DenseTensorType", "Type", "VectorType"]
 
-#: numpy dtype -> Paddle's spelling inside `tensor<...>`
-SPELLING = {t.np: t.short for t in dtypes.ALL} | {np.dtype("uint8"): "u8"}
+#: numpy dtype -> Paddle's spelling inside `tensor<...>`; no kernel computes in eight bits, but files have such tensors
+SPELLING = {t.np: t.short for t in dtypes.ALL} | {
+    np.dtype(np.uint8): "u8", np.dtype(ml_dtypes.float8_e4m3fn): "f8e4m3fn", np.dtype(ml_dtypes.float8_e5m2): "f8e5m2"}
 BY_SPELLING = {text: dtype for dtype, text in SPELLING.items()}
 
 #: the word that a type's text starts with -> the class; the parser looks here
-TYPES: dict[str, type[Type]] = {}
+TYPES = CONTEXT.types
 
 
 def type_keyword(*words: str) -> Callable[[type], type]:
@@ -39,14 +42,10 @@ def type_keyword(*words: str) -> Callable[[type], type]:
     return register
 
 
-class Type:
-    """Base of all types.  `fields` is what two types are compared by."""
+class Type(Uniqued):
+    """Base of all types."""
 
     __slots__ = ()
-
-    @property
-    def fields(self) -> tuple:
-        return ()
 
     def text(self, exact: bool) -> str:
         """The spelling in one of the two print styles."""
@@ -57,12 +56,6 @@ class Type:
         """Read the rest of the exact spelling, after `word`."""
         raise NotImplementedError
 
-    def __eq__(self, other: object) -> bool:
-        return self is other or type(other) is type(self) and self.fields == other.fields
-
-    def __hash__(self) -> int:
-        return hash((type(self).__name__, self.fields))
-
     def __repr__(self) -> str:
         return self.text(exact=True)
 
@@ -70,16 +63,9 @@ class Type:
 class TensorType(Type):
     """A type with a shape and a dtype: dense tensors here, distributed ones in their own floor."""
 
-    __slots__ = ("dtype", "shape")
+    __slots__ = ("shape", "dtype")  # noqa: RUF023 - in the order of construction
     shape: tuple[int | DimExpr, ...]
     dtype: np.dtype
-
-    def __init__(self, shape: tuple, dtype: np.dtype):
-        self.shape, self.dtype = tuple(shape), dtype
-
-    @property
-    def fields(self) -> tuple:
-        return self.shape, self.dtype
 
     def notation(self) -> str:
         """How errors and pictures write it: `f32[S0, 16]`."""
@@ -103,12 +89,14 @@ class DenseTensorType(TensorType):
 
     __slots__ = ()
 
-    def __init__(self, shape: tuple, dtype: Any):
-        super().__init__(shape, dtype if type(dtype) is np.dtype and dtype in SPELLING else dtypes.to_np(dtype))
-        for d in self.shape:
-            if not (isinstance(d, int) and d >= 0 or isinstance(d, DimExpr)):
-                raise ValueError(f"DenseTensorType: expected sizes of at least 0 or symbolic dimensions, got {d!r} in "
-                                 f"shape {list(self.shape)}; name an unknown size with symbol('S0')")
+    def __new__(cls, shape: Sequence, dtype: Any) -> DenseTensorType:
+        if type(shape) is tuple and isinstance(dtype, np.dtype):
+            reference = CONTEXT.references.get((cls, (shape, dtype)))      # what exists has been checked
+            found = None if reference is None else reference()
+            if found is not None:
+                return cast(DenseTensorType, found)
+        checked = checked_shape(shape), checked_dtype(dtype)
+        return cls.unique(checked, *checked)
 
     def text(self, exact: bool) -> str:
         return f"tensor<{self.body(exact)}>"
@@ -129,13 +117,11 @@ class VectorType(Type):
     """
 
     __slots__ = ("types",)
+    types: tuple[Type, ...]
 
-    def __init__(self, types: tuple[Type, ...]):
-        self.types = tuple(types)
-
-    @property
-    def fields(self) -> tuple:
-        return self.types
+    def __new__(cls, types: Iterable[Type]) -> VectorType:
+        types = tuple(types)
+        return cls.unique(types, types)
 
     def text(self, exact: bool) -> str:
         return f"vec[{','.join(t.text(exact) for t in self.types)}]"
@@ -150,14 +136,13 @@ class StackType(Type):
     """The stack that carries values from a forward region to its gradient region, and its two ends."""
 
     __slots__ = ("end",)
+    end: str
     ENDS: ClassVar[tuple[str, ...]] = ("stack", "inlet", "outlet")
 
-    def __init__(self, end: str):
-        self.end = end
-
-    @property
-    def fields(self) -> tuple:
-        return (self.end,)
+    def __new__(cls, end: str) -> StackType:
+        if end not in cls.ENDS:
+            raise ValueError(f"StackType: expected one of {', '.join(cls.ENDS)}, got {end!r}")
+        return cls.unique(end, end)
 
     def text(self, exact: bool) -> str:
         return f"cf.{self.end}"
@@ -177,6 +162,9 @@ class NullType(Type):
 
     __slots__ = ()
 
+    def __new__(cls) -> NullType:
+        return cls.unique(())
+
     def text(self, exact: bool) -> str:
         return "<<NULL TYPE>>"
 
@@ -186,6 +174,20 @@ class NullType(Type):
 
 
 NULL_TYPE = NullType()
+
+
+def checked_shape(shape: Sequence) -> tuple[int | DimExpr, ...]:
+    """A shape as types hold it."""
+    for d in shape:
+        if not (isinstance(d, int) and d >= 0 or isinstance(d, DimExpr)):
+            raise ValueError(f"tensor type: expected sizes of at least 0 or symbolic dimensions, got {d!r} in "
+                             f"shape {list(shape)}; name an unknown size with symbol('S0')")
+    return tuple(d if isinstance(d, DimExpr) else int(d) for d in shape)
+
+
+def checked_dtype(dtype: Any) -> np.dtype:
+    """A dtype as types hold it, from whatever names one."""
+    return dtype if isinstance(dtype, np.dtype) and dtype in SPELLING else dtypes.to_np(dtype)
 
 
 def dim_text(dim: int | DimExpr, exact: bool) -> str:

@@ -14,7 +14,7 @@ from minipd.ir.attributes import DoubleAttribute, FloatAttribute, Int32Attribute
 
 def test_equal_types_are_interchangeable():
     a, b = DenseTensorType((2, symbol("S0")), np.dtype("float32")), DenseTensorType((2, symbol("S0")), "float32")
-    assert a == b and hash(a) == hash(b) and a is not b
+    assert a == b and hash(a) == hash(b) and a is b
     assert a != DenseTensorType((2, symbol("S1")), "float32")
     assert a != DenseTensorType((2, symbol("S0")), "float64")
     assert VectorType((a, b)) == VectorType((b, a)) and VectorType((a,)) != a

@@ -39,9 +39,7 @@ class KernelKeyAttribute(Attribute):
     """The key of the kernel that was chosen."""
 
     __slots__ = ()
-
-    def __init__(self, value: KernelKey):
-        super().__init__(value)
+    value: KernelKey
 
     def literal(self) -> str:
         return "|".join(self.value)

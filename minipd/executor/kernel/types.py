@@ -19,17 +19,17 @@ class AllocatedTensorType(TensorType):
     """
 
     __slots__ = ("place",)
+    place: str
     PLACES: ClassVar[tuple[str, ...]] = ("cpu", "gpu", "undefined", "custom")
 
-    def __init__(self, place: str, shape: tuple, dtype: Any):
-        if place not in self.PLACES:
-            raise ValueError(f"AllocatedTensorType: expected a place among {', '.join(self.PLACES)}, got {place!r}")
-        super().__init__(shape, dtype)
-        self.place = place
+    def __new__(cls, place: str, shape: tuple, dtype: Any) -> AllocatedTensorType:
+        if place not in cls.PLACES:
+            raise ValueError(f"AllocatedTensorType: expected a place among {', '.join(cls.PLACES)}, got {place!r}")
+        shape = tuple(shape)
+        return cls.unique((place, shape, dtype), shape, dtype, place)
 
-    @property
-    def fields(self) -> tuple:
-        return self.place, *super().fields
+    def __reduce__(self) -> tuple:
+        return type(self), (self.place, self.shape, self.dtype)
 
     def text(self, exact: bool) -> str:
         return f"{self.place}_tensor<{self.body(exact)}>"

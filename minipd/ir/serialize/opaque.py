@@ -7,10 +7,11 @@ again, with nothing lost; it fails when it runs, at the operation that would nee
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from minipd.ir.attributes import Attribute, attribute_kind
-from minipd.ir.types import DenseTensorType, Type, type_keyword
+from minipd.ir.types import DenseTensorType, Type, checked_dtype, checked_shape, type_keyword
 
 __all__ = ["OpaqueAttribute", "OpaqueTensorType", "OpaqueType"]
 
@@ -30,8 +31,8 @@ class OpaqueAttribute(Attribute):
 
     __slots__ = ()
 
-    def __init__(self, data: Any):
-        super().__init__(data if isinstance(data, str) else compact(data))
+    def __new__(cls, data: Any) -> OpaqueAttribute:
+        return super().__new__(cls, data if isinstance(data, str) else compact(data))
 
     @property
     def data(self) -> Any:
@@ -59,13 +60,11 @@ class OpaqueType(Type):
     """
 
     __slots__ = ("json",)
+    json: str
 
-    def __init__(self, data: Any):
-        self.json = data if isinstance(data, str) else compact(data)
-
-    @property
-    def fields(self) -> tuple:
-        return (self.json,)
+    def __new__(cls, data: Any) -> OpaqueType:
+        text = data if isinstance(data, str) else compact(data)
+        return cls.unique(text, text)
 
     @property
     def data(self) -> Any:
@@ -92,14 +91,11 @@ class OpaqueTensorType(DenseTensorType):
     """A dense tensor type whose layout, levels of detail or offset are not the usual ones; these are kept, not used."""
 
     __slots__ = ("rest",)
+    rest: str
 
-    def __init__(self, shape: tuple, dtype: Any, rest: str):
-        super().__init__(shape, dtype)
-        self.rest = rest
-
-    @property
-    def fields(self) -> tuple:
-        return *super().fields, self.rest
+    def __new__(cls, shape: Sequence, dtype: Any, rest: str) -> OpaqueTensorType:
+        parts = checked_shape(shape), checked_dtype(dtype), rest
+        return cls.unique(parts, *parts)
 
     def text(self, exact: bool) -> str:
         plain = super().text(exact)
