@@ -313,12 +313,11 @@ class ArrayAttribute(Attribute):
     """A tuple of attributes.  `items` holds the attributes, `value` their Python values."""
 
     __slots__ = ("items",)
-
     items: tuple[Attribute, ...]
 
     def __new__(cls, items: Iterable[Attribute]) -> Self:
         items = tuple(items)
-        return cls.unique(items, tuple(a.value for a in items), items)
+        return cls.unique(items, tuple([a.value for a in items]), items)
 
     def __reduce__(self) -> tuple:
         return type(self), (self.items,)
@@ -340,6 +339,10 @@ def attribute(value: Any, kind: str | None = None) -> Attribute:
 
     Raises: TypeError for a value that no kind takes.
     """
+    if kind is None:
+        usual = FROM_PYTHON.get(type(value))
+        if usual is not None:
+            return usual(value)
     if isinstance(value, Attribute):
         return value
     if kind is not None and kind != "array":
@@ -356,7 +359,6 @@ def attribute(value: Any, kind: str | None = None) -> Attribute:
 
 
 def _sequence(value: Any, kind: str | None) -> Attribute:
-    ints = all(isinstance(v, (int, np.integer, DimExpr)) and not isinstance(v, (bool, np.bool_)) for v in value)
-    if ints and kind is None:
+    if kind is None and all(issubclass(t, (int, np.integer, DimExpr)) and t is not bool for t in set(map(type, value))):
         return IntArrayAttribute(value)
-    return ArrayAttribute(tuple(attribute(v) for v in value))
+    return ArrayAttribute([attribute(v) for v in value])
