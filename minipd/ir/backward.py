@@ -4,8 +4,9 @@ What eager mode does with the tape, done on a program: only what lies between th
 the rules whose input wants a gradient.  A value that is read several times gets its contributions summed once, before
 the gradient goes on (`builtin.combine` and `pd_op.add_n`, as in Paddle).
 
-A branch (`pd_op.if`) has a branch as its gradient.  What its regions need of the forward regions is pushed on a stack
-there and popped here; see `builtin`.  Values of the blocks around are simply read, constants are written again.
+A branch (`pd_op.if`) has a branch as its gradient, a loop (`pd_op.while`) a loop.  What their regions need of the
+forward regions is pushed on a stack there and popped here; see `builtin`.  Values of the blocks around are simply read,
+constants are written again.
 
 With `pin`, a gradient enters a rule with the placements of its primal (a `match` operation): the program is a global
 one that will be distributed (decision 1).
@@ -22,13 +23,13 @@ from minipd.framework.meta import Meta
 from minipd.framework.row import ROWS, VjpCall
 from minipd.framework.tensor import Tensor
 from minipd.ir.block import Block
-from minipd.ir.builder import Builder
-from minipd.ir.builtin import pushed_values
-from minipd.ir.operation import Operation, captured
+from minipd.ir.builtin import pushed_values, yielded
+from minipd.ir.carried import Carried, Place
+from minipd.ir.loop_gradient import SECOND, from_line, is_inside, loop_gradient, zeros
+from minipd.ir.operation import Operation, captured, user_error
 from minipd.ir.program import Program
-from minipd.ir.schema import constant_of, op_attrs, result_values, tensor_operands
+from minipd.ir.schema import op_attrs, result_values, tensor_operands
 from minipd.ir.trace import Trace, handle
-from minipd.ir.types import StackType
 from minipd.ir.value import Value, describe
 from minipd.ops.creation import full_like
 from minipd.ops.math import AddN
@@ -71,16 +72,37 @@ def spread(block: Block, reached: set[Value]) -> None:
     """Add to `reached` every value of `block` (and of its regions) that gradients flow through to one of `reached`."""
     for op in block:
         if op.regions:
-            for inner in op.blocks():
-                spread(inner, reached)
-            for inner in op.blocks():
-                yielded = [] if inner.back() is None else inner.back().operands_source()  # type: ignore[union-attr]
-                reached.update(r for r, y in zip(op.results(), yielded, strict=False)
-                               if y in reached and not r.stop_gradient)
+            enter(op, reached)
         elif op.name() == "cf.tuple_pop":
             reached.update(r for r, v in zip(op.results(), pushed_values(op) or (), strict=True) if v in reached)
         elif op.row is not None and op.row.has_vjp and any(v in reached for v in tensor_operands(op)):
             reached.update(r for r in result_values(op) if not r.stop_gradient and r.dtype in dtypes.INEXACT)
+
+
+def enter(op: Operation, reached: set[Value]) -> None:
+    """`spread` through an operation with regions."""
+    if op.name() == "pd_op.while":
+        _enter_loop(op, reached)
+        return
+    for inner in op.blocks():
+        spread(inner, reached)
+    for inner in op.blocks():
+        reached.update(r for r, y in zip(op.results(), yielded(inner), strict=False)
+                       if y in reached and not r.stop_gradient)
+
+
+def _enter_loop(op: Operation, reached: set[Value]) -> None:
+    """What one iteration leaves may be reached, and then what the next is given is."""
+    body = op.regions[0].front()
+    args, inputs = body.args(), op.operands_source()[1:]
+    known = -1
+    while known != len(reached):
+        known = len(reached)
+        for arg, *sources in zip(args, inputs, yielded(body)[1:], strict=True):
+            if not arg.stop_gradient and arg.dtype in dtypes.INEXACT and not reached.isdisjoint(sources):
+                reached.add(arg)
+        spread(body, reached)
+    reached.update(r for r, arg in zip(op.results(), args, strict=True) if arg in reached and not r.stop_gradient)
 
 
 class Walk:
@@ -91,6 +113,10 @@ class Walk:
         self.grads: dict[Value, list[Tensor]] = {}
         self.done: dict[Value, Tensor] = {}
         self.handles: dict[Value, Tensor] = {}
+
+    def within(self, place: Place) -> Walk:
+        """A walk of a region inside of what this one walks."""
+        return Walk(self.trace, self.reached, self.pin, place)
 
     # --------------------------------------------------------------------------------------- contributions
     def give(self, value: Value, g: Tensor) -> None:
@@ -116,6 +142,8 @@ class Walk:
         for op in reversed(block.ops):
             if op.name() == "pd_op.if":
                 self.branch(op)
+            elif op.name() == "pd_op.while":
+                self.loop(op)
             elif op.name() == "cf.tuple_pop":
                 self.pop(op)
             elif op.row is not None and op.row.has_vjp:
@@ -185,6 +213,16 @@ class Walk:
             self.handles[value] = seen
         return self.handles[value]
 
+    # ------------------------------------------------------------------------------------------------- loops
+    def loop(self, op: Operation) -> None:
+        """The gradient of a `pd_op.while`, given to what it starts with and to what its body reads from around it."""
+        if any(is_inside(v, op) for v in self.grads):
+            raise NotImplementedError(user_error(op, SECOND))
+        gs = [self.total(r) if r in self.reached and r in self.grads else None for r in op.results()]
+        if any(g is not None for g in gs):
+            for value, g in loop_gradient(self, op, gs):
+                self.give(value, g)
+
     # ---------------------------------------------------------------------------------------------- branches
     def branch(self, op: Operation) -> None:
         """The gradient of a `pd_op.if`, given to what its regions read from around it."""
@@ -201,13 +239,13 @@ class Walk:
         elsewhere (second derivatives: the first gradient popped them, and was differentiated before this).
         """
         build = self.trace.build
-        grad_op = build.build("pd_op.if", [self.place.see(op.operand_source(0))], num_regions=2)
+        grad_op = build.build("pd_op.if", [self.place.see(op.operand_source(0))], from_line(op), num_regions=2)
         walks: list[tuple[Block, Walk, Carried]] = []
         for forward, region in zip(op.regions, grad_op.regions, strict=True):
             block, target = forward.front(), region.add_block()
             with self.trace.inside(target):
                 carried = Carried(self.trace.program, block, target, self.place)
-                walk = Walk(self.trace, self.reached, self.pin, carried)
+                walk = self.within(carried)
                 end = block.back()
                 for value, g in zip([] if end is None else end.operands_source(), gs, strict=False):
                     if g is not None and value in self.reached:
@@ -232,75 +270,3 @@ class Walk:
             result = grad_op.add_result(value.type())
             result.stop_gradient = all(y.stop_gradient for y in both)
         return {v: handle(r) for v, r in zip(owners, grad_op.results(), strict=True)}
-
-
-def is_inside(value: Value, op: Operation, block: Block | None = None) -> bool:
-    """Whether a value is defined in a region of `op` (in `block` or within it, if given), at any depth."""
-    at = value.parent_block()
-    while at is not None and at.parent_op is not op:
-        at = at.parent_block
-    return at is not None and (block is None or at is block)
-
-
-def zeros(like: Any) -> Tensor:
-    """Zeros in the shape of a tensor, or of a value that cannot be seen from here."""
-    return full_like(like if isinstance(like, Tensor) else Tensor(Meta(like.shape, like.dtype)), 0.0)
-
-
-class Place:
-    """Where gradients are written, and how values of the forward program are seen from there.
-
-    In the global block every value is seen as it is.
-    """
-
-    def see(self, value: Value) -> Value:
-        """The value as it is called here."""
-        return value
-
-    def is_free(self, value: Value) -> bool:
-        """Whether seeing it costs nothing."""
-        return True
-
-
-class Carried(Place):
-    """A gradient region.  What it needs of its forward region is pushed there and popped here, once.
-
-    `outside` is the place around it: it knows what the blocks around the forward region define.
-    """
-
-    def __init__(self, program: Program, forward: Block, target: Block, outside: Place):
-        self.program, self.forward, self.target, self.outside = program, forward, target, outside
-        self.seen: dict[Value, Value] = {}
-        self.pushed: list[Value] = []
-        self.pop: Operation | None = None
-
-    def see(self, value: Value) -> Value:
-        if value.parent_block() is not self.forward:
-            return self.outside.see(value)
-        if value not in self.seen:
-            if constant_of(value) is not None:
-                copy = value.get_defining_op().clone()          # type: ignore[union-attr]
-                self.target.insert_before(self.target.front(), copy)
-                self.seen[value] = copy.result(0)
-            else:
-                self.seen[value] = self._popped(value)
-        return self.seen[value]
-
-    def is_free(self, value: Value) -> bool:
-        return value.parent_block() is not self.forward and self.outside.is_free(value)
-
-    def _popped(self, value: Value) -> Value:
-        if self.pop is None:
-            top = self.program.global_block()
-            create = Builder(top, top.front()).build("cf.stack_create", (), {}, [StackType(e) for e in StackType.ENDS])
-            self.inlet, outlet = create.results()[1:]
-            self.pop = Builder(self.target, self.target.front()).build("cf.tuple_pop", [outlet])
-        self.pushed.append(value)
-        result = self.pop.add_result(value.type())
-        result.stop_gradient = value.stop_gradient
-        return result
-
-    def push(self) -> None:
-        """Push, at the end of the forward region, what was asked for."""
-        if self.pushed:
-            Builder(self.forward, self.forward.back()).build("cf.tuple_push", [self.inlet, *self.pushed])

@@ -35,7 +35,15 @@ def _dead(op: Operation) -> bool:
     """Whether an operation has no users, and it and everything inside of it may go."""
     if op.name() in ("pd_op.data", "cf.yield") or not all(r.use_empty() for r in op.results()):
         return False
+    if op.name() == "cf.tuple_pop" and _counts(op):
+        return False
     return all(inner.name() == "cf.yield" or _removable(inner) for inner in walk_inside(op))
+
+
+def _counts(pop: Operation) -> bool:
+    """Whether something asks the stack that is popped whether it has elements: without the pop, it always would."""
+    maker = pop.operand_source(0).get_defining_op()
+    return maker is not None and any(use.owner().name() == "cf.has_elements" for r in maker.results() for use in r.uses)
 
 
 def _removable(op: Operation) -> bool:
@@ -43,4 +51,4 @@ def _removable(op: Operation) -> bool:
     if op.name() == "cf.tuple_push":
         create = op.operand_source(0).get_defining_op()
         return create is not None and create.result(StackType.ENDS.index("outlet")).use_empty()
-    return op.name() == "cf.tuple_pop" or is_pure(op)
+    return op.name() in ("cf.tuple_pop", "cf.has_elements") or is_pure(op)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from minipd.ir.block import Block
 from minipd.ir.operation import Operation, user_error
 from minipd.ir.program import Program
@@ -17,12 +19,12 @@ from minipd.ir.schema import is_attribute_only, op_attrs, result_values, tensor_
 from minipd.ir.traits import IrTrait
 from minipd.ir.value import Value
 
-__all__ = ["evaluate"]
+__all__ = ["decide", "evaluate"]
 
 #: operations that only bundle values; calls of rows look through them
 BUNDLES = ("builtin.combine", "builtin.split")
 #: operations that an interpreter has a meaning for only if it enters regions
-CONTROL = ("pd_op.if", "cf.stack_create", "cf.tuple_push", "cf.tuple_pop")
+CONTROL = ("pd_op.if", "pd_op.while", "cf.stack_create", "cf.tuple_push", "cf.tuple_pop", "cf.has_elements")
 
 Walk = Callable[[Block], list[Any]]
 Control = Callable[[Operation, dict[Value, Any], Walk], None]
@@ -35,7 +37,8 @@ def evaluate(program: Program, run: Callable, read: Callable[[Operation], Any],
     read(op): the payload of an input (`pd_op.data`) or of program state (`builtin.parameter`).
     write(op, payload): takes what `builtin.set_parameter` or `builtin.shadow_output` is given.
     control(op, env, walk): the meaning of control flow (CONTROL): it enters the results of `op` into `env`;
-    `walk(block)` evaluates a region's block and returns the payloads that it yields.
+    `walk(block)` evaluates a region's block and returns the payloads that it yields.  `decide` is what it means where
+    payloads are values.
     Raises: NotImplementedError for control flow without `control`, and, by name, for others that are no call of a row.
     """
     env: dict[Value, Any] = {}
@@ -65,6 +68,32 @@ def evaluate(program: Program, run: Callable, read: Callable[[Operation], Any],
 
     walk(program.global_block())
     return env
+
+
+def decide(op: Operation, env: dict[Value, Any], walk: Walk) -> None:
+    """Control flow, where payloads are arrays: what a condition holds decides, and a stack is a list."""
+    operands = [env[v] for v in op.operands_source()]
+    match op.name():
+        case "pd_op.if":
+            env.update(zip(op.results(), walk(op.regions[0 if operands[0] else 1].front()), strict=True))
+        case "pd_op.while":
+            going, *carried = operands
+            body = op.regions[0].front()
+            while going:
+                env.update(zip(body.args(), carried, strict=True))
+                going, *carried = walk(body)
+            env.update(zip(op.results(), carried, strict=True))
+        case "cf.stack_create":
+            env.update(dict.fromkeys(op.results(), []))         # the stack, and the stack as both of its ends
+        case "cf.tuple_push":
+            operands[0].append(operands[1:])
+        case "cf.tuple_pop":
+            env.update(zip(op.results(), operands[0].pop(), strict=True))
+        case "cf.has_elements":
+            env[op.result(0)] = np.array([bool(operands[0])])
+        case _:
+            raise NotImplementedError(user_error(op, f"expected {', '.join(CONTROL)}, which are all the operations "
+                                                     "with regions that have a meaning"))
 
 
 def assign(env: dict[Value, Any], values: Iterable[Value], out: Any) -> None:

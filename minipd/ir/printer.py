@@ -79,7 +79,7 @@ class ProgramPrinter:
             if not op.regions:
                 lines.append(head + "\n")
                 continue
-            lines.append(head + " {\n")
+            lines.append(head + (" { \n" if op.name() == "pd_op.while" and not self.exact else " {\n"))
             between = "} {\n" if self.exact else "} else {\n"
             todo: list = []
             for i, region in enumerate(op.regions):
@@ -105,6 +105,9 @@ class ProgramPrinter:
     def head(self, op: Operation) -> str:
         """Everything of an operation but its regions."""
         results = ", ".join(map(self.name, op.results()))
+        if op.name() == "pd_op.while" and not self.exact:   # Paddle names what a while takes, and leaves out its types
+            condition, *inputs = map(self.name, op.operands_source())
+            return f'({results}) = {self.named(op)} (cond={condition}, inputs={", ".join(inputs)})'
         operands = ", ".join(map(self.name, op.operands_source()))
         takes = ", ".join(map(self.type, op.operands_source()))
         gives = ", ".join(map(self.type, op.results()))

@@ -19,19 +19,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from minipd.autograd.tape import record_call
 from minipd.framework import dtype as dtypes
+from minipd.framework.constraints import user_line
 from minipd.framework.meta import describe
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
-from minipd.ir.backward import Place, Walk, spread
-from minipd.ir.operation import Operation, captured
+from minipd.ir.backward import Walk, enter
+from minipd.ir.block import Block
+from minipd.ir.carried import Place
+from minipd.ir.operation import Operation, captured, user_error
 from minipd.ir.structure import Structure, flatten
 from minipd.ir.trace import Trace
 from minipd.ir.value import Value
 from minipd.ops.creation import full
 
 __all__ = ["cond"]
+
+NUMBERS = (bool, int, float, complex, np.generic)
 
 
 def cond(pred: Any, true_fn: Callable[[], Any] | None = None, false_fn: Callable[[], Any] | None = None,
@@ -51,24 +58,26 @@ def cond(pred: Any, true_fn: Callable[[], Any] | None = None, false_fn: Callable
     if not isinstance(pred, Tensor) or not isinstance(ground, Trace):
         taken = true_fn if bool(pred) else false_fn
         return None if taken is None else taken()
-    if pred.payload.dtype.name != "bool" or tuple(pred.shape) not in ((), (1,)):
-        raise TypeError(f"cond: expected a bool tensor of one element, got {describe(pred.payload)}; compare it with "
-                        "something, or reduce it")
+    check_condition("cond", pred)
     return _traced(ground, pred, true_fn, false_fn)
+
+
+def check_condition(who: str, pred: Tensor) -> None:
+    """Raises: TypeError unless a condition is one bool."""
+    if pred.payload.dtype.name != "bool" or tuple(pred.shape) not in ((), (1,)):
+        raise TypeError(f"{who}: expected a bool tensor of one element, got {describe(pred.payload)}; compare it with "
+                        "something, or reduce it")
 
 
 def _traced(trace: Trace, pred: Tensor, true_fn: Callable | None, false_fn: Callable | None) -> Any:
     """Write the `pd_op.if`."""
-    op = trace.build.build("pd_op.if", [trace.value(pred.payload)], num_regions=2)
+    op = trace.build.build("pd_op.if", [trace.value(pred.payload)], {"op_callstack": (user_line(),)}, num_regions=2)
     handles: dict[Value, Tensor] = {}
     results: list[tuple[list[Value], Structure]] = []
     for region, fn in zip(op.regions, (true_fn, false_fn), strict=True):
         with trace.inside(region.add_block()) as scope:
-            leaves, structure = flatten(_as_tensors(None if fn is None else fn()))
-            for leaf in leaves:
-                if isinstance(leaf.payload, Value):
-                    trace.meet(leaf)            # a branch may return what it found outside
-            values = [trace.value(trace.stopped(leaf).payload) for leaf in leaves]
+            leaves, structure = flatten(as_tensors(None if fn is None else fn()))
+            values = [value_of(trace, leaf) for leaf in leaves]
             trace.build.build("cf.yield", values)
             results.append((values, structure))
         handles.update(scope.handles)
@@ -79,20 +88,26 @@ def _traced(trace: Trace, pred: Tensor, true_fn: Callable | None, false_fn: Call
         result.stop_gradient = left.stop_gradient and right.stop_gradient or not current().grad_enabled
         outs.append(Tensor(result))
         outs[-1].stop_gradient = result.stop_gradient
-    if not all(o.stop_gradient for o in outs):
-        _record(trace, op, handles, outs)
+    record(trace, op, [], handles, outs)
     return results[0][1].rebuild(outs)
 
 
-def _as_tensors(tree: Any) -> Any:
-    """Numbers that a branch returns become tensors: which branch runs is not known yet."""
-    if isinstance(tree, (bool, int, float)):
-        return full([], tree)
+def as_tensors(tree: Any) -> Any:
+    """Numbers in a nested structure become tensors: which of them it is, is known only when the program runs."""
+    if isinstance(tree, NUMBERS):
+        return full([], tree.item() if isinstance(tree, np.generic) else tree)
     if isinstance(tree, (list, tuple)) and not hasattr(tree, "_fields"):
-        return type(tree)(map(_as_tensors, tree))
+        return type(tree)(map(as_tensors, tree))
     if isinstance(tree, dict):
-        return {k: _as_tensors(v) for k, v in tree.items()}
+        return {k: as_tensors(v) for k, v in tree.items()}
     return tree
+
+
+def value_of(trace: Trace, leaf: Tensor) -> Value:
+    """The value of a tensor that is yielded, or that a loop starts with: it may be one from around, or from outside."""
+    if isinstance(leaf.payload, Value):
+        trace.meet(leaf)
+    return trace.value(trace.stopped(leaf).payload)
 
 
 def _check_alike(true: tuple[list[Value], Structure], false: tuple[list[Value], Structure]) -> None:
@@ -106,25 +121,50 @@ def _check_alike(true: tuple[list[Value], Structure], false: tuple[list[Value], 
                             f"and {right.type()} from false_fn for result {i}; reshape or cast one of them")
 
 
-class _Branch:
-    """What the tape wants to know of a recorded call, for a whole `pd_op.if`."""
+class _Region:
+    """What the tape wants to know of a recorded call, for a whole operation with regions."""
 
-    name, multi, raw_gradient = "if", True, True
+    multi = raw_gradient = True
+
+    def __init__(self, name: str):
+        self.name = name
 
 
-def _record(trace: Trace, op: Operation, handles: dict[Value, Tensor], outs: list[Tensor]) -> None:
-    """Put the branch on the tape: its inputs are what its regions read from around it."""
-    outer = [v for v in captured(op) if v in handles and not handles[v].stop_gradient and v.dtype in dtypes.INEXACT]
+def record(trace: Trace, op: Operation, start: list[Tensor], handles: dict[Value, Tensor], outs: list[Tensor]) -> None:
+    """Put an operation with regions on the tape, if a gradient flows through it.
+
+    Its inputs are what a loop starts with (`start`), and what the regions read from around them (`handles`).
+    """
+    if all(o.stop_gradient for o in outs):
+        return
+    seen = {v: handles[v] for v in captured(op) if v in handles}
+    seen |= {x.payload: x for x in start if isinstance(x.payload, Value)}
+    inputs = {v: x for v, x in seen.items() if not x.stop_gradient and v.dtype in dtypes.INEXACT}
 
     def vjp(gs: list[Tensor | None]) -> list[Tensor | None]:
         if current().grad_enabled:
             raise NotImplementedError(
-                "cond: expected a first derivative, got create_graph=True on the tape while tracing; for second "
-                "derivatives through cond use ir.backward.append_backward(..., create_graph=True) on the program")
-        reached = set(outer)
-        for block in op.blocks():
-            spread(block, reached)
-        found = Walk(trace, reached, False, Place()).branch_gradient(op, gs, {})
-        return [found.get(v) for v in outer]
+                f"{op.name()}: expected a first derivative, got create_graph=True on the tape while tracing; "
+                "for second derivatives through cond use ir.backward.append_backward(..., create_graph=True) on the program")
+        _check_not_repeated(trace, op)
+        reached = set(inputs)
+        walk = Walk(trace, reached, False, Place())
+        enter(op, reached)
+        for result, g in zip(op.results(), gs, strict=True):
+            if g is not None and result in reached:
+                walk.give(result, g)
+        (walk.loop if op.name() == "pd_op.while" else walk.branch)(op)
+        return [walk.total(v) for v in inputs]
 
-    record_call(_Branch, [handles[v] for v in outer], outs, vjp)
+    record_call(_Region(op.name()), list(inputs.values()), outs, vjp)
+
+
+def _check_not_repeated(trace: Trace, op: Operation) -> None:
+    """What the operation pushes once, a loop that is written now would pop once per iteration."""
+    block: Block | None = trace.build.block
+    while block is not None and block is not op.parent:
+        if block.parent_op is not None and block.parent_op.name() == "pd_op.while":
+            raise NotImplementedError(user_error(
+                op, "expected its gradient to be asked for where it stands, got a call of grad inside of a loop behind "
+                    "it; call grad before the loop, or compute this inside of the loop too"))
+        block = block.parent_block

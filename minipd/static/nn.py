@@ -11,8 +11,9 @@ from minipd.nn import functional
 from minipd.nn.parameter import create_parameter, parameter_name
 from minipd.ops.math import add_n
 from minipd.static.control_flow import cond
+from minipd.static.loops import while_loop
 
-__all__ = ["cond", "fc"]
+__all__ = ["cond", "fc", "while_loop"]
 
 
 def fc(x: Any, size: int, num_flatten_dims: int = 1, weight_attr: Any = None, bias_attr: Any = None,

@@ -176,7 +176,7 @@ def test_memory_does_not_grow_with_the_iterations(w):
 
     def body(i, h):
         t = w.call("tanh", w.call("scale", h, scale=2.0, bias=0.5))
-        return w.next(i), w.call("add", t, w.call("exp", h))
+        return w.next(i), w.call("add", t, w.call("sin", h))
     _, h = w.loop(w.less(n), body, w.number(0), x)
     w.build.output("h", w.call("tanh", h))
     executor, peaks = Executor(verify(w.program)), []
@@ -234,7 +234,7 @@ def test_an_error_names_the_operation_and_the_lines(w):
                                                                          ends=(1,)))
     for op in w.program.walk():
         op.set_attr("op_callstack", (f"user.py:{10 if op.name() == 'pd_op.while' else 12}",))
-    with pytest.raises(IndexError) as caught:
+    with pytest.raises(ValueError, match="embedding") as caught:
         w.run({"ids": ids}, {"table": np.zeros((3, 2)), "ids": np.array([1])})
     notes = "\n".join(caught.value.__notes__)
     assert notes.index("pd_op.embedding (from user.py:12)") < notes.index("pd_op.while (from user.py:10)")

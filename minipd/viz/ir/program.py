@@ -23,7 +23,7 @@ from minipd.viz.svg import Svg
 __all__ = ["program", "program_graph"]
 
 FUSION = "cinn_op.fusion"
-REGIONS = {"pd_op.if": ("if true", "if false")}
+REGIONS = {"pd_op.if": ("if true", "if false"), "pd_op.while": ("while",)}
 BUNDLES = ("builtin.combine", "builtin.split")
 NAMES = ("name", "parameter_name", "tensor_name", "output_name", "kernel")
 SEEN_IN_TYPE = ("shape", "dtype")

@@ -1,0 +1,413 @@
+"""while_loop: eager, traced, differentiated by the program and by the tape, nested in itself and in cond."""
+
+import numpy as np
+import pytest
+
+from minipd.autograd.engine import grad
+from minipd.executor import Executor
+from minipd.framework.context import Kernels
+from minipd.framework.tensor import Tensor
+from minipd.ir.backward import append_backward
+from minipd.ir.builder import Builder
+from minipd.ir.dce import remove_dead_ops
+from minipd.ir.evaluate import decide, evaluate
+from minipd.ir.parser import parse
+from minipd.ir.traced import trace
+from minipd.ir.verify import VerifyError, verify
+from minipd.ops.creation import to_tensor, zeros
+from minipd.static import InputSpec
+from minipd.static.nn import cond, while_loop
+
+A = np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]])
+B = np.array([[1.0, 0.7, -0.5], [0.5, -0.9, 0.6]])
+
+
+def times(n, body, *start):
+    """`body` n times (a number or a tensor); the results without the counter."""
+    return while_loop(lambda i, *_: i < n, lambda i, *v: [i + 1, *body(i, *v)], [0, *start])[1:]
+
+
+def repeated(x, y):
+    h, = times(3, lambda i, h: [(h * y).tanh()], x)
+    return h.sum()
+
+
+def until_small(x, y):
+    """The number of iterations depends on the values."""
+    h, = while_loop(lambda h: (h * h).sum() > 0.5, lambda h: [h * 0.6 * y.sin().exp().clip(0.1, 1.2)], [x])
+    return (h * y).sum()
+
+
+def never(x, y):
+    h, = while_loop(lambda h: h.sum() > 1e9, lambda h: [h * y], [x])
+    return (h * x).sum()
+
+
+def starts_constant(x, y):
+    """No gradient flows into what the sum starts with, but into the sum."""
+    total, = times(4, lambda i, total: [total + (x * y) * i.astype("float64")], zeros([2, 3], "float64"))
+    return (total * total).sum()
+
+
+def two_variables(x, y):
+    a, b = times(5, lambda i, a, b: [b * y.tanh(), a + 0.5 * x], x, y)
+    return (a * b).sum()
+
+
+def swapped(x, y):
+    a, b = times(3, lambda i, a, b: [b, a], x, y * y)
+    return (a * a * b).sum()
+
+
+def loop_in_loop(x, y):
+    """The inner loop runs 0, 1, 2, 3 times: what it pushes in one outer iteration is popped in the same."""
+    def body(i, h):
+        g, = times(i, lambda j, g: [(g * h + y).sin()], h)
+        return [g * 0.9 + x * 0.1]
+    h, = times(4, body, x)
+    return (h * y).sum()
+
+
+def loop_in_loop_in_loop(x, y):
+    def body(i, h):
+        def middle(j, g):
+            f, = times(j + 1, lambda k, f: [(f * g).tanh() + y * 0.1], g)
+            return [f + h]
+        g, = times(i + 1, middle, h)
+        return [g * 0.5]
+    return times(2, body, x)[0].sum()
+
+
+def branch_in_loop(x, y):
+    def body(i, h):
+        return [cond(h.sum() > 1.0, lambda: (h * 0.5).tanh() * y, lambda: h * h + x + 0.3)]
+    return times(5, body, x)[0].sum()
+
+
+def loop_in_branch(x, y):
+    def loop():
+        return times(3, lambda i, h: [(h * y).tanh()], x)[0] * y
+    return cond(x.sum() > y.sum(), loop, lambda: x * y).sum()
+
+
+def all_nested(x, y):
+    """A loop in a branch in a loop."""
+    def body(i, h):
+        def inner():
+            return times(i, lambda j, g: [cond(g.mean() > 0.2, lambda: g * y, lambda: g.exp() * 0.5)], h)[0]
+        return [cond(h.mean() > 0.0, inner, lambda: h * x + 0.5) * 0.8]
+    return times(5, body, x)[0].sum()
+
+
+def loop_after_loop(x, y):
+    h, = times(2, lambda i, h: [h * y], x)
+    g, = times(3, lambda i, g: [(g * h).sin()], h)
+    return (g + h).sum()
+
+
+def detached(x, y):
+    """Half of the way, no gradient flows."""
+    h, = times(3, lambda i, h: [(h * y).detach() + h * x], x)
+    return h.sum()
+
+
+def integers_and_masks(x, y):
+    """Variables without gradients among those with."""
+    def body(i, count, mask, h):
+        return [count + mask.astype("int64").sum(), h > 0.0, h * y]
+    count, mask, h = times(3, body, 0, x > 1e9, x)
+    return (h * count.astype("float64")).sum()
+
+
+FUNCTIONS = [repeated, until_small, never, starts_constant, two_variables, swapped, loop_in_loop, loop_in_loop_in_loop,
+             branch_in_loop, loop_in_branch, all_nested, loop_after_loop, detached, integers_and_masks]
+FEEDS = [(A, B), (B, A * 0.5), (-A, B)]
+
+
+def specs():
+    return [InputSpec((2, 3), "float64", name, stop_gradient=False) for name in "xy"]
+
+
+def tensors(a, b):
+    return [to_tensor(t, stop_gradient=False) for t in (a, b)]
+
+
+def eager(f, a, b):
+    """The value and the gradients, of Python's own loop."""
+    x, y = tensors(a, b)
+    out = f(x, y)
+    gs = grad(out, [x, y], allow_unused=True)
+    return out.numpy(), *(np.zeros((2, 3)) if g is None else g.numpy() for g in gs)
+
+
+def run(program, a, b):
+    return list(Executor(program).run({"x": a, "y": b}).values())
+
+
+def evaluated(program, a, b):
+    found = []
+    evaluate(program, Kernels().run, lambda op: {"x": a, "y": b}[op.attributes["name"].value],
+             lambda op, array: found.append(array), decide)
+    return found
+
+
+def with_gradients(f):
+    traced = trace(f, *specs())
+    verify(traced.program)
+    gs = append_backward(traced.program, traced.output_values, traced.input_values)
+    for name, g in zip("xy", gs, strict=True):
+        if g is not None:
+            Builder(traced.program.global_block()).output(f"grad {name}", g)
+    return verify(traced.program)
+
+
+@pytest.mark.parametrize("f", FUNCTIONS)
+def test_gradients_of_the_program(f):
+    program = with_gradients(f)
+    assert parse(program.to_string("exact")) == program == program.clone()
+    lean = program.clone()
+    remove_dead_ops(lean)
+    verify(lean)
+    for a, b in FEEDS:
+        expected = eager(f, a, b)
+        for got in (run(program, a, b), run(lean, a, b), evaluated(program, a, b)):
+            for x, y in zip(got, expected, strict=True):
+                np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("f", FUNCTIONS)
+def test_gradients_of_the_tape_under_trace(f):
+    def train(x, y):
+        out = f(x, y)
+        gs = grad(out, [x, y], allow_unused=True)
+        return out, *(g if g is not None else x * 0.0 for g in gs)
+
+    traced = trace(train, *specs())
+    verify(traced.program)
+    for a, b in FEEDS:
+        for got, expected in zip(run(traced.program, a, b), eager(f, a, b), strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("f", [f for f in FUNCTIONS if f is not detached])
+def test_gradients_against_finite_differences(f):
+    executor, rng = Executor(with_gradients(f)), np.random.default_rng(0)
+    a, b = A, B
+    da, db = rng.standard_normal((2, 2, 3))
+    h = 1e-6
+    _, ga, gb = executor.run({"x": a, "y": b}).values()
+    (up, *_), (down, *_) = (executor.run({"x": a + s * da, "y": b + s * db}).values() for s in (h, -h))
+    assert (up - down) / (2 * h) == pytest.approx((ga * da).sum() + (gb * db).sum(), rel=1e-6, abs=1e-7)
+
+
+def test_a_gradient_of_a_part_only():
+    """By y alone: nothing is carried backwards for x."""
+    spec_x, spec_y = specs()
+    spec_x.stop_gradient = True
+    traced = trace(lambda x, y: times(3, lambda i, h, s: [h * x, s + (h * y)], x, zeros([2, 3], "float64"))[1].sum(),
+                   spec_x, spec_y)
+    g, = append_backward(traced.program, traced.output_values, [traced.input_values[1]])
+    Builder(traced.program.global_block()).output("g", g)
+    grad_op = traced.program.global_block().ops[-2]
+    assert grad_op.name() == "pd_op.while" and grad_op.num_results() == 2           # by s, by y
+    np.testing.assert_allclose(run(verify(traced.program), A, B)[1], A + A ** 2 + A ** 3, rtol=1e-12)
+
+
+def test_a_dead_gradient_takes_its_stacks_along():
+    traced = trace(loop_in_loop, *specs())
+    alone = traced.program.clone()
+    append_backward(traced.program, traced.output_values, traced.input_values)
+    assert traced.program != alone
+    remove_dead_ops(traced.program)
+    remove_dead_ops(alone)
+    assert verify(traced.program) == alone
+
+
+def test_a_pop_that_counts_is_not_dead():
+    """The gradient reads nothing of the iterations, but there are as many."""
+    program = trace(lambda x, y: times(3, lambda i, h: [h * 2.0 + y], x)[0].sum(), *specs())
+    gs = append_backward(program.program, program.output_values, program.input_values)
+    for name, g in zip("xy", gs, strict=True):
+        Builder(program.program.global_block()).output(name, g)
+    remove_dead_ops(program.program)
+    assert [g[0, 0] for g in run(verify(program.program), A, B)[1:]] == [8.0, 7.0]
+
+
+def test_second_derivatives_are_refused():
+    traced = trace(repeated, *specs())
+    g, _ = append_backward(traced.program, traced.output_values, traced.input_values, create_graph=True)
+    with pytest.raises(NotImplementedError, match=r"pd_op.while \(from .*test_while.py:\d+\).*second derivatives.*unr"):
+        append_backward(traced.program, [g], traced.input_values)
+
+
+def test_grad_in_a_loop_behind_the_loop_is_refused():
+    def f(x, y):
+        h = repeated(x, y)
+        return times(2, lambda i, s: [s + grad(h, [x], retain_graph=True)[0]], x)[0]
+
+    with pytest.raises(NotImplementedError, match="grad before the loop"):
+        trace(f, *specs())
+
+
+def test_grad_within_the_loop():
+    """Newton's method on x^3 = y, the derivative asked of the tape in every iteration."""
+    def f(x, y):
+        def step(i, x):
+            x = x.detach()
+            x.stop_gradient = False
+            value = x * x * x - y.detach()
+            g, = grad(value.sum(), [x])
+            return [(x - value / g).detach()]
+        return times(20, step, x)[0]
+
+    program = verify(trace(f, *specs()).program)
+    np.testing.assert_allclose(run(program, np.ones((2, 3)), A ** 2)[0], np.cbrt(A ** 2), rtol=1e-12)
+
+
+# -------------------------------------------------------------------------------------------------- the function
+def test_symbolic_sizes():
+    def f(x):
+        h, = times(3, lambda i, h: [(h * x).tanh()], x)
+        return h.sum()
+    traced = trace(f, InputSpec((None, 3), "float64", "x", stop_gradient=False))
+    g, = append_backward(traced.program, traced.output_values, traced.input_values)
+    Builder(traced.program.global_block()).output("g", g)
+    executor = Executor(verify(traced.program))
+    for n in (1, 4):
+        a = np.linspace(-1, 1, n * 3).reshape(n, 3)
+        x = to_tensor(a, stop_gradient=False)
+        f(x).backward()
+        np.testing.assert_allclose(executor.run({"x": a})["g"], x.grad.numpy(), rtol=1e-12)
+
+
+def test_nested_variables_and_numbers():
+    def body(i, state):
+        return i + 1, {"a": [state["a"][0] * 2, state["a"][1] + 1.5], "none": None}
+
+    def f(x):
+        i, state = while_loop(lambda i, state: i < 3, body, [0, {"a": [x, 1.0], "none": None}])
+        assert isinstance(i, Tensor) and state["none"] is None
+        return i, *state["a"]
+
+    for found in (f(to_tensor([1.0])), Executor(trace(f, InputSpec((1,), name="x")).program).run(
+            {"x": np.ones(1, np.float32)}).values()):
+        i, a, b = (x.numpy() if isinstance(x, Tensor) else x for x in found)
+        assert (i, a.tolist(), b) == (3, [8.0], 5.5) and b.dtype == np.float32
+
+
+def test_a_number_takes_the_dtype_that_it_goes_on_with():
+    program = trace(lambda x: while_loop(lambda s: s < 10, lambda s: [s + x.sum()], [0])[0],
+                    InputSpec((3,), "float64", "x")).program
+    out, = Executor(verify(program)).run({"x": np.full(3, 1.25)}).values()
+    assert out == 11.25 and out.dtype == np.float64
+
+
+def test_one_variable_may_come_back_alone():
+    assert while_loop(lambda i: i < 3, lambda i: i + 1, [to_tensor(0)])[0].item() == 3
+    out, = trace(lambda x: while_loop(lambda i: i < 3, lambda i: i + 1, [x]), InputSpec((), "int64", "x")).output_values
+    assert out.type() == out.get_defining_op().operand_source(1).type()
+
+
+def test_a_captured_tensor_is_read_when_the_program_runs():
+    w = to_tensor([1.0, 2.0])
+    traced = trace(lambda x: times(2, lambda i, h: [h * w], x)[0], InputSpec((2,), name="x"))
+    w.fill_(3.0)
+    out, = Executor(traced.program).run({"x": np.ones(2, np.float32), **traced.captures}).values()
+    assert out.tolist() == [9.0, 9.0]
+
+
+def grows(x):
+    return while_loop(lambda x, h: h.sum() < 9.0,
+                      lambda x, h: (x, h.unsqueeze(0)), [x, x])
+
+
+def narrows(x):
+    return while_loop(lambda x, state: state["h"].sum() < 9.0,
+                      lambda x, state: (x, {"h": state["h"].astype("float16")}), [x, {"h": x}])
+
+
+def replaced(x):
+    return while_loop(lambda x, h: h.sum() < 9.0, lambda x, h: (x, (h, h)), [x, x])
+
+
+def from_number(x):
+    return while_loop(lambda total: total.sum() < 9.0, lambda total: [total + x], [0.0])
+
+
+@pytest.mark.parametrize("f, message", [
+    (grows, r"loop variable h to keep its type, got f32\[2\] before the loop .*and f32\[1, 2\] after an iteration, "
+            r"made at .*test_while.py:\d+: its shape changes"),
+    (narrows, r"loop variable state\['h'\] to keep its type, got f32\[2\].*f16\[2\].*its dtype changes.*cast"),
+    (replaced, r"in their structure, x = Tensor, h = Tensor, got x = Tensor, h = \(Tensor, Tensor\)"),
+    (from_number, r"loop variable total to keep its type, got f32\[\] before the loop \(a Python number.*"
+                  r"paddle.zeros")])
+def test_a_body_that_changes_what_it_carries(f, message):
+    with pytest.raises(TypeError, match=message):
+        trace(f, InputSpec((2,)))
+
+
+def test_arguments_that_are_none():
+    x = to_tensor(1.0)
+    with pytest.raises(ValueError, match="at least one loop variable"):
+        while_loop(lambda: True, lambda: [], [])
+    with pytest.raises(TypeError, match="cond to be a function"):
+        while_loop(True, lambda x: x, [x])
+    with pytest.raises(TypeError, match="loop_vars to be a list or a tuple, got Tensor"):
+        while_loop(lambda x: x < 1, lambda x: x, x)
+    with pytest.raises(ValueError, match="as many values as there are loop variables, 2, got 1"):
+        while_loop(lambda x, y: x < 2, lambda x, y: [x + 1], [x, x])
+    with pytest.raises(TypeError, match=r"while_loop: expected a bool tensor of one element, got f32\[2\]"):
+        trace(lambda x: while_loop(lambda x: x, lambda x: x, [x]), InputSpec((2,)))
+    with pytest.raises(TypeError, match="expected cond to return a bool tensor, got True"):
+        trace(lambda x: while_loop(lambda x: True, lambda x: x, [x]), InputSpec((2,)))
+
+
+def test_writing_an_outer_tensor_in_the_body_is_found_out():
+    def f(x):
+        y = x * 1.0
+
+        def body(i):
+            y[0] = 5.0
+            return i + 1
+        while_loop(lambda i: i < 3, body, [0])
+        return y + 1.0
+
+    with pytest.raises(ValueError, match="belongs to another program or to a branch that is finished"):
+        trace(f, InputSpec((2,)))
+
+
+# ------------------------------------------------------------------------------------------------- verification
+def loop_op():
+    program = trace(repeated, *specs()).program
+    return program, next(op for op in program.walk() if op.name() == "pd_op.while")
+
+
+def test_the_text():
+    text = str(loop_op()[0]).splitlines()
+    at = next(i for i, line in enumerate(text) if "while" in line)
+    assert text[at:at + 2] == ['    (%5, %6) = "pd_op.while" (cond=%4, inputs=%2, %0) { ',
+                               "    ^%arg_0 {stop_gradient:true}, %arg_1 {stop_gradient:false}"]
+
+
+@pytest.mark.parametrize("change, message", [
+    (lambda op, end: op.operand(0).set_source(op.operand_source(1)),
+     "operand 0: expected a condition of type tensor<b>, got tensor<i64>"),
+    (lambda op, end: op.operand(2).set_source(op.operand_source(1)), "arguments of the body: expected"),
+    (lambda op, end: end.operand(2).set_source(end.operand_source(1)),
+     r"a loop cannot change the type of what it carries\): expected \(tensor<i64>, tensor<2x3xf64>\), got "
+     r"\(tensor<i64>, tensor<i64>\)"),
+    (lambda op, end: end.operand(0).set_source(end.operand_source(1)), "what the body yields first: expected a cond"),
+    (lambda op, end: op.result(1).set_type(op.result(0).type()), r"results: expected \(tensor<i64>, tensor<2x3xf64>\)"),
+])
+def test_loops_that_do_not_fit(change, message):
+    program, op = loop_op()
+    change(op, op.regions[0].front().back())
+    with pytest.raises(VerifyError, match=message):
+        verify(program)
+
+
+def test_a_body_without_a_yield():
+    program, op = loop_op()
+    op.regions[0].front().back().erase()
+    with pytest.raises(VerifyError, match="expected cf.yield at its end"):
+        verify(program)
