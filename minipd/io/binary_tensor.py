@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,26 @@ __all__: list[str] = []
 
 HEAD = bytes(16)
 DTYPE, DIM = 8, 16          # the keys of varint fields 1 and 2
+#: what stands before the description, and the longest description: that of more dimensions than numpy has
+BEFORE, LONGEST = 20, 1024
+
+
+class Description(NamedTuple):
+    """What a tensor's values are."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def preamble(array: np.ndarray) -> bytes:
+    """Everything before the values."""
+    description = b"".join([bytes([DTYPE]), _varint(dtypes.of(array.dtype).code),
+                            *(bytes([DIM]) + _varint(n) for n in array.shape)])
+    return HEAD + struct.pack("<i", len(description)) + description
 
 
 def encode(array: np.ndarray) -> bytes:
@@ -26,21 +47,33 @@ def encode(array: np.ndarray) -> bytes:
     >>> encode(np.array([1, 2], "uint8")).hex(" ", -4)
     '00000000 00000000 00000000 00000000 04000000 08141002 0102'
     """
-    description = b"".join([bytes([DTYPE]), _varint(dtypes.of(array.dtype).code),
-                            *(bytes([DIM]) + _varint(n) for n in array.shape)])
-    return HEAD + struct.pack("<i", len(description)) + description + array.tobytes()
+    return preamble(array) + array.tobytes()
 
 
 def decode(data: bytes) -> np.ndarray:
     """The array; ValueError for something else."""
-    if data[:16] != HEAD or len(data) < 20:
+    n = description_length(data[:BEFORE])
+    found, values = described(data[BEFORE:BEFORE + n]), data[BEFORE + n:]
+    if n > len(data) - BEFORE or found.nbytes != len(values):
+        raise ValueError(f"{len(values)} bytes for shape {list(found.shape)} and dtype {found.dtype}")
+    return np.frombuffer(values, found.dtype).reshape(found.shape).copy()
+
+
+def description_length(data: bytes) -> int:
+    """How many bytes the description has, by the first `BEFORE` bytes; ValueError for something else."""
+    if len(data) < BEFORE or data[:len(HEAD)] != HEAD:
         raise ValueError("no head of a binary tensor")
-    n, = struct.unpack_from("<i", data, 16)
-    if not 0 <= n <= len(data) - 20:
-        raise ValueError("a description that is longer than the file")
+    n, = struct.unpack_from("<i", data, len(HEAD))
+    if not 0 <= n <= LONGEST:
+        raise ValueError(f"a description of {n} bytes")
+    return n
+
+
+def described(data: bytes) -> Description:
+    """The description; ValueError for something else, and for sizes that no array has."""
     code, shape = None, []
-    fields = _varints(data[20:20 + n])
-    for key, value in zip(fields, fields, strict=True):
+    fields = list(_varints(data))
+    for key, value in zip(fields[::2], fields[1::2], strict=True):
         if key == DTYPE:
             code = value
         elif key == DIM:
@@ -48,10 +81,11 @@ def decode(data: bytes) -> np.ndarray:
         else:
             raise ValueError(f"an unknown field {key}")
     dtype = next((t.np for t in dtypes.ALL if t.code == code), None)
-    values = data[20 + n:]
-    if dtype is None or math.prod(shape) * dtype.itemsize != len(values):
-        raise ValueError(f"{len(values)} bytes for shape {shape} and the dtype with code {code}")
-    return np.frombuffer(values, dtype).reshape(shape).copy()
+    if dtype is None:
+        raise ValueError(f"the dtype with code {code}, which minipd does not have")
+    if len(shape) > 64 or max(shape, default=0) >= 1 << 63:
+        raise ValueError(f"a shape of {len(shape)} dimensions, the largest {max(shape)}")
+    return Description(dtype, tuple(shape))
 
 
 def _varint(n: int) -> bytes:

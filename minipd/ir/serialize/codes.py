@@ -27,7 +27,7 @@ BY_ELEMENT = {code: dtype for dtype, code in ELEMENTS.items()}
 
 TENSOR, VECTOR, NULL, STACK = "0.t_dtensor", "0.t_vec", "NULL", "2.t_{}"
 #: what follows element type and sizes in a dense tensor type: layout, levels of detail, offset
-USUAL = ("NCHW", [], 0)
+USUAL: tuple = ("NCHW", [], 0)
 
 #: the first two entries of a place: kind of device, number of the device
 PLACES = {"undefined": 0, "cpu": 1, "gpu": 2}
