@@ -16,8 +16,9 @@
 """
 
 from minipd.executor.ahead import calls_ahead
-from minipd.executor.calls import Call, register_maker
+from minipd.executor.calls import Call
 from minipd.executor.executor import Executor
+from minipd.executor.makers import register_maker
 from minipd.executor.memory import Memory
 from minipd.executor.scope import Scope, TensorScope
 

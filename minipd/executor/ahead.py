@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from minipd.executor.binding import Binding
 from minipd.executor.calls import Call
+from minipd.executor.kernel.lowering import pd_op_to_kernel_pass
 from minipd.executor.layout import Layout
 from minipd.executor.preparation import Preparation
 from minipd.ir.program import Program
@@ -21,9 +23,10 @@ def calls_ahead(program: Program) -> Iterator[tuple[Call, list[Any], list[Any]]]
 
     The arrays lie as those of a run will: which share memory, which are contiguous.  Their elements mean nothing.
     """
-    prepared = Preparation(program)
+    lowered = pd_op_to_kernel_pass(program)
+    prepared = Preparation(lowered)
     layout = Layout(prepared, {})
     binding = Binding(prepared, layout, np.empty(layout.plan.size, np.uint8), {})
     for item in prepared.items:
         if item.call is not None and item.call.bind is not None:
-            yield item.call, *binding.arrays(item)
+            yield replace(item.call, op=item.origin), *binding.arrays(item)

@@ -14,15 +14,11 @@ from weakref import ref
 import numpy as np
 
 from minipd.executor.calls import Call
-from minipd.executor.control import CONTROL
-from minipd.executor.frame import Frame, Steps
+from minipd.executor.control import CONTROL, unknown
+from minipd.executor.frame import Frame, Part, Steps
 from minipd.executor.layout import Layout
 from minipd.executor.preparation import Item, Preparation
 from minipd.framework.dtype import to_np
-from minipd.framework.flags import flag
-from minipd.framework.nan_inf import check_finite
-from minipd.ir.operation import Operation
-from minipd.ir.schema import result_values
 from minipd.ir.value import Value
 
 __all__: list[str] = []
@@ -58,13 +54,6 @@ class Binding:
             slots[i] = None
         self.frame.begin({}, {}, None)
 
-    def check_finite(self, op: Operation) -> None:
-        """Look for a NaN or an infinity in the results that stand in their slots (`framework.nan_inf`)."""
-        results, operands = ([self.frame.slots[self.slot(v)] for v in values if v in self.prepared.slots]
-                             for values in (op.results() if op.row is None else result_values(op),
-                                            op.operands_source()))
-        check_finite(op.name(), results, operands, only_warn=flag("FLAGS_check_nan_inf_level") > 0)
-
     def slot(self, value: Value) -> int:
         return self.prepared.slots[value]
 
@@ -79,7 +68,9 @@ class Binding:
         for value in call.results:
             if value in self.prepared.dynamic or value in layout.constants:
                 continue
-            if value in layout.own:
+            if value in layout.over:            # the operand's very array: numpy need not ask how the two overlap
+                slots[self.slot(value)] = slots[self.slot(layout.over[value])]
+            elif value in layout.own:
                 slots[self.slot(value)] = self._array(value)
             else:
                 assert call.kernel is not None
@@ -119,26 +110,18 @@ class Binding:
         """The functions for the items of a block."""
         steps = Steps()
         for item in items:
-            function = self._control(item) if item.call is None else self._call(item, item.call)
-            if function is not None:
-                steps.add(item.op, function, tuple(self.slot(v) for v in item.dead), self.frame)
+            if self.layout.runs(item):
+                function = (CONTROL.get(item.op.name(), unknown)(self, item) if item.call is None else
+                            self._call(item, item.call))
+                steps.add(Part(item, function, tuple(self.slot(v) for v in item.dead)), self.frame)
         return steps
 
-    def _control(self, item: Item) -> Callable[[], Any] | None:
-        results = item.op.results()
-        if item.op.name() == "builtin.split" and results and results[0] not in self.prepared.dynamic:
-            return None
-        return CONTROL[item.op.name()](self, item)
-
-    def _call(self, item: Item, call: Call) -> Callable[[], Any] | None:
+    def _call(self, item: Item, call: Call) -> Callable[[], Any]:
         dynamic, layout, slots = self.prepared.dynamic, self.layout, self.frame.slots
         attrs = layout.attrs[item]
         static = not any(r in dynamic for r in call.results)
         if static and call.view:
-            value = call.results[0]
-            return self._copy(call, value, attrs) if value in layout.copies else None
-        if static and all(r in layout.constants for r in call.results):
-            return None
+            return self._copy(call, call.results[0], attrs)
         arrays = [self._shape_alone(v) if i in call.shape_only else None if v in dynamic else slots[self.slot(v)]
                   for i, v in enumerate(call.operands)]
         waiting = [(i, self.slot(v)) for i, v in enumerate(call.operands)
@@ -154,7 +137,7 @@ class Binding:
     def _copy(self, call: Call, value: Value, attrs: dict[str, Any]) -> Callable[[], Any]:
         """A view that cannot be one: what is seen of the base goes into a buffer."""
         base, buffer = self.frame.slots[self.slot(call.operands[0])], self.frame.slots[self.slot(value)]
-        if call.op.name() == "pd_op.reshape":           # the same elements in the same order: none in between
+        if call.op.name() == "kernel.reshape":           # the same elements in the same order: none in between
             return functools.partial(np.copyto, buffer.reshape(base.shape), base)
         assert call.kernel is not None
         kernel = functools.partial(call.kernel, *self._view_operands(call), **attrs)
@@ -220,12 +203,18 @@ class Binding:
         return step
 
 
+#: ufuncs whose third argument is to be no buffer, one day
+NAMED_OUT = (np.maximum, np.minimum)
+
+
 def _into(call: Call, outs: tuple, arrays: list, attrs: dict) -> Callable[[], Any]:
     """The call on arrays that stay where they are."""
     if call.bind is not None:
         return call.bind(outs, arrays)
     if call.ufunc is not None:
-        return functools.partial(call.ufunc, *arrays, out=outs[0])
+        if call.ufunc in NAMED_OUT:
+            return functools.partial(call.ufunc, *arrays, out=outs[0])
+        return functools.partial(call.ufunc, *arrays, outs[0])      # a third faster than with `out=`
     assert call.kernel_out is not None
     return functools.partial(call.kernel_out, outs if call.multi else outs[0], *arrays, **attrs)
 

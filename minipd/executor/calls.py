@@ -1,10 +1,8 @@
 """Kernel selection, ahead: what each operation of a program will call.
 
 A `Call` says which function computes an operation, for its dtypes, what it reads and makes, and what the memory plan
-may assume of it.  Operations of the operator table get theirs from their row.  A floor above that has operations of its
-own registers a maker for them:
-
-    register_maker("cinn_runtime.jit_kernel", lambda op: Call(op, op.operands_source(), op.results(), kernel_out=f))
+may assume of it.  Operations of dialect `kernel` get theirs from the table of kernels, by their key; those of
+floors above have makers (`makers`).
 """
 
 from __future__ import annotations
@@ -13,14 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from minipd.executor.kernel.table import CPU, select, transfer
+from minipd.executor.makers import MAKERS
 from minipd.executor.overwriting import overwritable
-from minipd.framework import dtype as dtypes
-from minipd.framework.row import Row, Trait, ufunc_of
+from minipd.framework.row import Trait, ufunc_of
 from minipd.ir.operation import Operation
 from minipd.ir.schema import op_attrs, result_values, tensor_operands
 from minipd.ir.value import Value
 
-__all__ = ["Call", "register_maker"]
+__all__ = ["Call"]
 
 
 @dataclass
@@ -67,22 +66,8 @@ class Call:
         return [v for i, v in enumerate(self.operands) if i not in self.shape_only]
 
 
-Maker = Callable[[Operation], Call]
-MAKERS: dict[str, Maker] = {}
-
-
-def register_maker(op_name: str, maker: Maker) -> None:
-    """Let the executor run operations called `op_name`, of a dialect of a floor above.
-
-    Raises: ValueError if there is a maker for them already.
-    """
-    if op_name in MAKERS:
-        raise ValueError(f"register_maker: {op_name} has a maker already, {MAKERS[op_name]}")
-    MAKERS[op_name] = maker
-
-
 def call_of(op: Operation) -> Call:
-    """The prepared call of an operation.
+    """The prepared call of an operation of a lowered program.
 
     Raises: ValueError for an operation that cannot be executed, naming it.
     """
@@ -90,25 +75,27 @@ def call_of(op: Operation) -> Call:
     if maker is not None:
         return maker(op)
     row = op.row
-    if row is None:
+    key = op.attributes["kernel_key"].value if "kernel_key" in op.attributes else None
+    if key is None:
         raise ValueError(f"executor: expected operators of the table and of the dialects builtin and cf, got "
                          f"{op.name()}; lower it first")
-    values = tensor_operands(op)
-    kernel, kernel_out = kernels_for(row, values)
-    return Call(
-        op, values, result_values(op), op_attrs(op), kernel, kernel_out, multi=row.multi, shape_only=row.shape_only,
-        view=row.view,
+    if row is None:
+        return Call(op, op.operands_source(), op.results(), kernel=transfer(op.name(), key.backend))
+    kernel, kernel_out = select(row, key)
+    operands = tensor_operands(op)
+    if key.backend == CPU and row.key >= len(operands):     # what makes values of nothing makes them as they are wanted
+        kernel, kernel_out = row.kernel, row.kernel_out
+    found = Call(op, operands, result_values(op), op_attrs(op), kernel, kernel_out, multi=row.multi,
+                 shape_only=row.shape_only, comm=row.comm)
+    if key.backend == CPU:
+        found.view = row.view
         # a mark of a global program hands its operand on, and so does a collective of one rank
-        passes=row.comm or row.dialect != "pd_op", overwrites=overwritable(row),
-        updates=row.inplace if Trait.INPLACE in row.traits else {},
-        keeps_order=Trait.ELEMENTWISE in row.traits, comm=row.comm,
-        ufunc=ufunc_of(row) if kernel_out is row.kernel_out else None,
-        constant=row.name in ("full", "full_int_array", "shape_only"))
-
-
-def kernels_for(row: Row, values: Sequence[Value]) -> tuple[Callable | None, Callable | None]:
-    """The row's `kernel` and `kernel_out` for the dtype of its key operand; rows without operands have one of each."""
-    if row.comm or row.key >= len(values):
-        return row.kernel, row.kernel_out
-    code = dtypes.of(values[row.key].dtype).code
-    return row.kernels[code], row.kernel_outs[code]
+        found.passes = row.comm or row.dialect != "pd_op"
+        found.overwrites = overwritable(row)
+        found.updates = row.inplace if Trait.INPLACE in row.traits else {}
+        found.keeps_order = Trait.ELEMENTWISE in row.traits
+        found.ufunc = ufunc_of(row) if kernel_out is row.kernel_out else None
+        found.constant = row.name in ("full", "full_int_array", "shape_only")
+    elif kernel is not None:
+        found.kernel_out, found.passes = None, True     # the arena is the CPU's; the other one allocates, or hands on
+    return found

@@ -53,7 +53,7 @@ def _set_parameter(bound: Binding, item: Item) -> Step:
 
 def _output(bound: Binding, item: Item) -> Step:
     op = item.op
-    fetched = op.name() == "pd_op.fetch"
+    fetched = op.name() == "kernel.fetch"
     name, slot = op.attributes["name" if fetched else "output_name"].value, bound.slot(op.operand_source(0))
     result = bound.slot(op.result(0)) if fetched else slot
     frame, slots = bound.frame, bound.frame.slots
@@ -173,9 +173,17 @@ def _tuple_pop(bound: Binding, item: Item) -> Step:
     return step
 
 
+def unknown(bound: Binding, item: Item) -> Step:
+    """An operation that no dialect knows: the program may be looked at, and fails when it comes to it."""
+    def step() -> None:
+        raise NotImplementedError(f"executor: expected operations that a dialect knows, got {item.op.name()}, which "
+                                  "none does; register a dialect that has it, or replace it")
+    return step
+
+
 CONTROL: dict[str, Callable[[Any, Item], Step]] = {
-    "builtin.split": _split, "pd_op.data": _data, "builtin.parameter": _state, "builtin.constant": _state,
-    "builtin.set_parameter": _set_parameter, "builtin.shadow_output": _output, "pd_op.fetch": _output, "pd_op.if": _if,
+    "builtin.split": _split, "kernel.data": _data, "builtin.parameter": _state, "builtin.constant": _state,
+    "builtin.set_parameter": _set_parameter, "builtin.shadow_output": _output, "kernel.fetch": _output, "pd_op.if": _if,
     "pd_op.while": _while, "cf.stack_create": _stack_create, "cf.tuple_push": _tuple_push,
     "cf.tuple_pop": _tuple_pop, "cf.has_elements": _has_elements,
 }

@@ -14,14 +14,18 @@ import numpy as np
 
 from minipd.executor.binding import Binding
 from minipd.executor.frame import Frame
+from minipd.executor.kernel.lowering import pd_op_to_kernel_pass
 from minipd.executor.layout import Layout
 from minipd.executor.memory import Memory, root
 from minipd.executor.plan import ALIGNMENT, Plan
 from minipd.executor.preparation import Preparation
 from minipd.executor.scope import Scope
+from minipd.executor.watching import watcher
 from minipd.framework.dim import bind_shape
 from minipd.framework.flags import flag
 from minipd.framework.meta import describe
+from minipd.framework.place import CPU, Place
+from minipd.framework.rank import current
 from minipd.ir.program import Program
 from minipd.ir.value import Value
 
@@ -62,13 +66,22 @@ class Executor:
     >>> scope
     {'w': array([2., 6.], dtype=float32)}
 
-    program: is prepared as it is now; later changes of it are not seen.
+    program: is prepared as it is now; later changes of it are not seen.  place: whose kernels are chosen.
     runs, instructions: how often it has been run, and how many instructions that were.
     """
 
-    def __init__(self, program: Program):
-        self.program = program
-        self.prepared = Preparation(program)
+    def __init__(self, program: Program, place: Place = CPU):
+        if program.form != "minipd":
+            raise ValueError("executor: expected a program in minipd's form, got one in Paddle's; convert it with "
+                             "minipd.ir.paddle.from_paddle")
+        self.program, self.place = program, place
+        printing = flag("FLAGS_print_ir")
+        if printing:
+            print(f"IR before lowering = {program}")
+        self.lowered = pd_op_to_kernel_pass(program, place)
+        self.prepared = Preparation(self.lowered)
+        if printing:
+            print(f"IR after lowering = {self.kernel_program}")
         self.inputs: dict[str, Value] = {op.attributes["name"].value: op.result(0) for op in program.global_block()
                                          if op.name() == "pd_op.data"}
         self.runs = self.instructions = 0
@@ -85,14 +98,16 @@ class Executor:
         No output shares memory with the state.
         Raises: ValueError for a feed that does not fit; what a kernel raises, with a note that names the operation.
         """
-        feed, scope = feed or {}, Scope() if scope is None else scope
+        feed, scope = {} if feed is None else feed, Scope() if scope is None else scope
         bindings = self.sizes(feed, sizes)
         arena, self._arena = self._arena or Arena(), None
         try:
-            bound = self._binding(arena, bindings)
+            bound = arena.bindings.get(tuple(sorted(bindings.items())) if bindings else ())
+            if bound is None:
+                bound = self._bind(arena, bindings)
             frame = bound.frame
-            frame.watch = bound.check_finite if flag("FLAGS_check_nan_inf") else None
             frame.begin(feed, scope, memory)
+            frame.around = None if current().is_plain else watcher(bound)
             if memory is not None:
                 memory.start((*feed.values(), *scope.values()))
                 memory.hold(bound.memory)
@@ -111,14 +126,20 @@ class Executor:
         """The memory plan; sizes: those of the symbolic dimensions, by name."""
         return Layout(self.prepared, sizes).plan
 
-    def _binding(self, arena: Arena, sizes: dict[str, int]) -> Binding:
-        key = tuple(sorted(sizes.items()))
-        found = arena.bindings.get(key)
-        if found is None:
-            layout = Layout(self.prepared, sizes)
-            memory = arena.take(layout.plan.size)
-            found = arena.bindings[key] = Binding(self.prepared, layout, memory, self._owned).link()
-        return found
+    @property
+    def kernel_program(self) -> Program:
+        """The program in dialect `kernel`, which is what runs; each operation says where its result's memory is."""
+        for item in self.prepared.items:
+            if item.call is not None and "kernel_key" in item.op.attributes:
+                item.op.set_attr("memory", self.prepared.memory_of(item))
+        return self.lowered.program
+
+    def _bind(self, arena: Arena, sizes: dict[str, int]) -> Binding:
+        layout = Layout(self.prepared, sizes)
+        memory = arena.take(layout.plan.size)
+        bound = Binding(self.prepared, layout, memory, self._owned).link()
+        arena.bindings[tuple(sorted(sizes.items()))] = bound
+        return bound
 
     def sizes(self, feed: Mapping[str, np.ndarray], known: Mapping[str, int] | None = None) -> dict[str, int]:
         """The sizes of the symbolic dimensions, read off the inputs, which are checked; `known` are some of them.

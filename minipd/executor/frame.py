@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
 import numpy as np
@@ -12,30 +12,43 @@ import numpy as np
 from minipd.executor.memory import Memory
 from minipd.framework.meta import describe
 from minipd.framework.rank import current
-from minipd.ir.operation import Operation, user_error
+from minipd.ir.operation import user_error
 from minipd.ir.value import Value
+
+if TYPE_CHECKING:
+    from minipd.executor.preparation import Item
 
 __all__: list[str] = []
 
+#: is given an item and its function, and calls it
+Around = Callable[["Item", Callable[[], Any]], None]
+
+
+class Part(NamedTuple):
+    """An item, its function, and the slots that are emptied afterwards."""
+
+    item: Item
+    function: Callable[[], Any]
+    dead: tuple[int, ...]
+
 
 class Steps:
-    """Functions to be called in order, and the operation that each belongs to.
-
-    instructions: how many of them compute or move something; the others only let go of values.
-    """
+    """What a block does, in order: `parts`; and `functions`, the same as a flat list, which is all that a run sees."""
 
     def __init__(self) -> None:
+        self.parts: list[Part] = []
         self.functions: list[Callable[[], Any]] = []
-        self.ops: list[Operation] = []
-        self.instructions = 0
 
-    def add(self, op: Operation, function: Callable[[], Any], dead: tuple[int, ...], frame: Frame) -> None:
-        """Call `function`, then empty the slots `dead`."""
-        self.functions.append(function)
-        self.instructions += 1
-        if dead:
-            self.functions.append(functools.partial(frame.empty, dead))
-        self.ops += [op] * (len(self.functions) - len(self.ops))
+    def add(self, part: Part, frame: Frame) -> None:
+        """Call the function of `part`, then let go of what is dead."""
+        self.parts.append(part)
+        self.functions.append(part.function)
+        if part.dead:
+            self.functions.append(functools.partial(frame.empty, part.dead))
+
+    def item_of(self, function: Callable | None) -> Item | None:
+        """The item that a function belongs to."""
+        return next((part.item for part in self.parts if part.function is function), None)
 
 
 class Frame:
@@ -50,7 +63,7 @@ class Frame:
         self.slots: list[Any] = [None] * n_slots
         self.owned = owned
         self.memory: Memory | None = None
-        self.watch: Callable[[Operation], None] | None = None   # called after every operation of a run
+        self.around: Around | None = None       # while somebody looks on: it calls the functions itself
         self.begin({}, {}, None)
 
     def begin(self, feed: Mapping[str, np.ndarray], scope: Mapping[str, np.ndarray], memory: Memory | None) -> None:
@@ -68,19 +81,19 @@ class Frame:
         """
         step = None
         try:
-            if self.watch is not None:
-                for step, done in zip(steps.functions, steps.ops, strict=True):
-                    step()
-                    self.watch(done)
-            else:
+            if self.around is None:
                 for step in steps.functions:
                     step()
+            else:
+                for item, step, dead in steps.parts:
+                    self.around(item, step)
+                    self.empty(dead)
         except Exception as error:
-            failed = next((op for f, op in zip(steps.functions, steps.ops, strict=True) if f is step), None)
+            failed = steps.item_of(step)
             if failed is not None:
-                error.add_note(user_error(failed, "while running this operation"))
+                error.add_note(user_error(failed.origin, "while running this operation"))
             raise
-        self.instructions += steps.instructions
+        self.instructions += len(steps.parts)
 
     # ---------------------------------------------------------------------------------------------------- slots
     def empty(self, slots: Iterable[int]) -> None:

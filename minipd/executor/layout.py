@@ -56,6 +56,7 @@ class Layout:
 
     attrs: item -> the attributes of its call, sizes filled in.  arrays: value -> its stand-in.
     own: value -> the buffer it is the first to lie in.  copies: views that are copies.  constants: value -> its array.
+    over: value -> the operand that it is written over.
     """
 
     def __init__(self, prepared: Preparation, bindings: Mapping[str, int]):
@@ -65,6 +66,7 @@ class Layout:
         self.own: dict[Value, Buffer] = {}
         self.copies: set[Value] = set()
         self.constants: dict[Value, np.ndarray] = {}
+        self.over: dict[Value, Value] = {}
         self._buffers: dict[Value, tuple[Buffer, ...]] = {}
         values = [v for item in prepared.items for v in results_of(item) if isinstance(v.type(), TensorType)]
         self.scratch = np.empty(max((self.nbytes(v) for v in values), default=0), np.uint8)
@@ -72,7 +74,7 @@ class Layout:
             try:
                 self._lay_out(item)
             except Exception as error:
-                error.add_note(user_error(item.op, "while the executor laid out its result"))
+                error.add_note(user_error(item.origin, "while the executor laid out its result"))
                 raise
         self._live()
         self._merge()
@@ -153,6 +155,17 @@ class Layout:
         made = walk.operands[-1]
         return made.strides if made.shape == self.shape(value) else None
 
+    def runs(self, item: Item) -> bool:
+        """Whether a run has anything to do for an item: a view of an array that stays where it is, and a constant that
+        is there already, are no instructions."""
+        call, dynamic = item.call, self.prepared.dynamic
+        if call is None:
+            results = item.op.results()
+            return item.op.name() != "builtin.split" or not results or results[0] in dynamic
+        if any(r in dynamic for r in call.results):
+            return True
+        return call.results[0] in self.copies if call.view else not all(r in self.constants for r in call.results)
+
     # ----------------------------------------------------------------------------------------------- lifetimes
     def buffers(self, value: Value) -> Sequence[Buffer]:
         """The buffers that a value may lie in."""
@@ -193,9 +206,13 @@ class Layout:
                         target = self.buffers(call.operands[over])[0].whole()
                         mine = self.own[call.results[result]]
                         mine.merged, target.end = target, max(target.end, mine.end)
+                        self.over[call.results[result]] = call.operands[over]
 
     def _may_write(self, item: Item, result: int, operand: int) -> bool:
-        """Whether the result may take the operand's place: exactly the same bytes, read here for the last time."""
+        """Whether the result may take the operand's place: exactly the same bytes, read here for the last time.
+
+        Single elements are left apart: there numpy takes longer to see that it may than it takes to compute.
+        """
         call = item.call
         assert call is not None
         value, new = call.operands[operand], call.results[result]
@@ -204,7 +221,7 @@ class Layout:
             return False
         buffer = held[0].whole()
         a, b = self.arrays[value], self.arrays[new]
-        same = (a.dtype == b.dtype and a.shape == b.shape and a.nbytes == buffer.size
+        same = (a.size != 1 and a.dtype == b.dtype and a.shape == b.shape and a.nbytes == buffer.size
                 and a.ctypes.data == self.scratch.ctypes.data
                 and all(s == t for s, t, n in zip(a.strides, b.strides, a.shape, strict=True) if n > 1))
         if not same or buffer.end != item.at:

@@ -27,10 +27,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from minipd.executor.calls import MAKERS, Call, call_of
+from minipd.executor.calls import Call, call_of
+from minipd.executor.kernel.lowering import Lowered
+from minipd.executor.makers import MAKERS
 from minipd.ir.block import Block
 from minipd.ir.operation import Operation, captured
-from minipd.ir.program import Program
 from minipd.ir.schema import is_attribute_only, result_values
 from minipd.ir.traits import IrTrait
 from minipd.ir.value import Value
@@ -39,8 +40,8 @@ __all__: list[str] = []
 
 #: operations that the executor itself gives a meaning (`control`)
 STRUCTURE = frozenset({
-    "builtin.split", "pd_op.data", "builtin.parameter", "builtin.constant", "builtin.set_parameter",
-    "builtin.shadow_output", "pd_op.fetch", "pd_op.if", "pd_op.while", "cf.stack_create", "cf.tuple_push",
+    "builtin.split", "kernel.data", "builtin.parameter", "builtin.constant", "builtin.set_parameter",
+    "builtin.shadow_output", "kernel.fetch", "pd_op.if", "pd_op.while", "cf.stack_create", "cf.tuple_push",
     "cf.tuple_pop", "cf.has_elements"})
 #: bundles are looked through, and what a region yields is taken by the operation that owns it
 SKIPPED = frozenset({"builtin.combine", "cf.yield"})
@@ -49,14 +50,16 @@ STATE = {"builtin.parameter": "parameter_name", "builtin.constant": "tensor_name
 
 @dataclass(eq=False)
 class Item:
-    """One operation to run.
+    """One operation to run, of a lowered program.
 
-    at: its position.  call: what it calls, None for structure.  blocks: the items of its regions.  yields: what these
-    yield.  dead: the dynamic values that nothing reads afterwards.  entry: of the second item of a loop, the first one;
-    `enters` marks that one.  loops: the loops around it, innermost first (their second items).
+    origin: the operation that it comes from, which errors name.  at: its position.  call: what it calls, None for
+    structure.  blocks: the items of its regions.  yields: what these yield.  dead: the dynamic values that nothing
+    reads afterwards.  entry: of the second item of a loop, the first one; `enters` marks that one.  loops: the loops
+    around it, innermost first (their second items).
     """
 
     op: Operation
+    origin: Operation
     call: Call | None = None
     at: int = 0
     blocks: list[list[Item]] = field(default_factory=list)
@@ -81,18 +84,19 @@ class Item:
 
 
 class Preparation:
-    """The items of a program, flat (`items`, by position) and as the global block runs them (`top`).
+    """The items of a lowered program, flat (`items`, by position) and as the global block runs them (`top`).
 
     slots: value -> its place.  sources: value -> the values that it may share memory with, that come before it.
     dynamic: the dynamic values.  inplace: names of the state that is written over.
     """
 
-    def __init__(self, program: Program):
+    def __init__(self, lowered: Lowered):
+        self.origins = lowered.origins
         self.slots: dict[Value, int] = {}
         self.items: list[Item] = []
         self.sources: dict[Value, list[Value]] = {}
         self.inplace: dict[str, Value] = {}
-        self.top = self._block(program.global_block())
+        self.top = self._block(lowered.program.global_block())
         self._write_state_last()
         for item in self._flat(self.top):
             item.at = len(self.items)
@@ -118,16 +122,16 @@ class Preparation:
                 continue
             if op.name() == "builtin.split" and op.results() == parts_of(op):
                 continue                    # the call that makes the bundle makes these
-            item = Item(op)
+            item = Item(op, self.origins[op])
             if op.name() == "pd_op.while":
-                item.entry = Item(op, enters=True)
+                item.entry = Item(op, item.origin, enters=True)
                 items.append(item.entry)
             if op.name() in STRUCTURE:
                 for region in op.regions:
                     inner, end = region.front(), region.front().back()
                     item.blocks.append(self._block(inner))
                     item.yields.append([] if end is None or end.name() != "cf.yield" else end.operands_source())
-            else:
+            elif op.info.registered:
                 item.call = call_of(op)
             items.append(item)
             self._note_sources(item)
@@ -145,7 +149,7 @@ class Preparation:
                     self.sources[op.regions[0].front().args()[i]] = [initial, carried]
                 elif op.name() == "builtin.split":
                     self.sources[value] = [parts_of(op)[i]]
-                elif op.name() == "pd_op.fetch":
+                elif op.name() == "kernel.fetch":
                     self.sources[value] = op.operands_source()
             elif call.view:
                 self.sources[value] = [call.operands[0]]
@@ -164,7 +168,7 @@ class Preparation:
         calls = {item: pairs for item in self.top if (pairs := self._state_pairs(item))}
         while True:                     # what one of them reads, no other may write over
             written = {old: item for item, pairs in calls.items() for old, _, _ in pairs}
-            clash = next((item for item in calls for v in item.reads() for root in self._roots(v)
+            clash = next((item for item in calls for v in item.reads() for root in self.roots(v)
                           if written.get(root, item) is not item), None)
             if clash is None:
                 break
@@ -204,12 +208,12 @@ class Preparation:
         """Whether a value, or something on its memory, leaves the run or is read where that cannot be foreseen."""
         users = value.all_used_ops()
         names = {op.name() for op in users}
-        if names & {"builtin.set_parameter", "builtin.shadow_output", "pd_op.fetch", "cf.tuple_push", "cf.yield",
+        if names & {"builtin.set_parameter", "builtin.shadow_output", "kernel.fetch", "cf.tuple_push", "cf.yield",
                     "pd_op.while"}:
             return True
         return any(self._is_kept(v) for v, sources in self.sources.items() if value in sources)
 
-    def _roots(self, value: Value) -> list[Value]:
+    def roots(self, value: Value) -> list[Value]:
         """The value, and all those before it that it may share memory with."""
         found = {value: None}
         pending = [value]
@@ -226,7 +230,7 @@ class Preparation:
         pending: list[Value] = []
         for item in self.items:
             name = item.op.name()
-            if name in ("builtin.shadow_output", "pd_op.fetch"):
+            if name in ("builtin.shadow_output", "kernel.fetch"):
                 pending.append(item.op.operand_source(0))
             elif name == "builtin.set_parameter":
                 if item.op.attributes["parameter_name"].value not in self.inplace:
@@ -253,6 +257,18 @@ class Preparation:
             return True
         return call.kernel_out is None and not call.constant
 
+    def memory_of(self, item: Item) -> str:
+        """How the result of a call gets its memory, in a word (see `kernel.dialect`)."""
+        call = item.call
+        assert call is not None
+        if call.view:
+            return "view"
+        if call.inplace_state:
+            return "state"
+        if any(r in self.dynamic for r in call.results):
+            return "own"
+        return "constant" if call.constant else "arena"
+
     def _end_dynamic(self, items: list[Item], given: Sequence[Value] = (), yields: Sequence[Value] = ()) -> None:
         """Note at each item the dynamic values of its block that end there, arguments that are `given` to it too; what
         regions read, their owner reads, and what a block yields or never reads of what it is given, its owner lets go
@@ -270,8 +286,8 @@ class Preparation:
 
     def _is_outside(self, value: Value) -> bool:
         """Whether a value's memory is the caller's, who holds it anyway."""
-        return all((op := v.get_defining_op()) is not None and (op.name() == "pd_op.data" or op.name() in STATE)
-                   for v in self._roots(value) if v not in self.sources)
+        return all((op := v.get_defining_op()) is not None and (op.name() == "kernel.data" or op.name() in STATE)
+                   for v in self.roots(value) if v not in self.sources)
 
 
 def results_of(item: Item) -> Sequence[Value]:

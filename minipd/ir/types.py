@@ -47,6 +47,11 @@ class Type(Uniqued):
 
     __slots__ = ()
 
+    @property
+    def logical(self) -> Type:
+        """The type without where its values lie: all that two values that may stand for each other must agree in."""
+        return self
+
     def text(self, exact: bool) -> str:
         """The spelling in one of the two print styles."""
         raise NotImplementedError
@@ -122,6 +127,10 @@ class VectorType(Type):
     def __new__(cls, types: Iterable[Type]) -> VectorType:
         types = tuple(types)
         return cls.unique(types, types)
+
+    @property
+    def logical(self) -> Type:
+        return VectorType(t.logical for t in self.types)
 
     def text(self, exact: bool) -> str:
         return f"vec[{','.join(t.text(exact) for t in self.types)}]"

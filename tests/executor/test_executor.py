@@ -247,9 +247,18 @@ def test_errors_name_the_operation_and_its_operands():
 
 
 
-def test_unknown_operations_are_refused_when_prepared(program, build):
-    build.build("pd_op.frobnicate")
-    with pytest.raises(KeyError, match="dialect 'pd_op' has no operation 'frobnicate'"):
+def test_unknown_operations_fail_when_they_are_to_run(program, build):
+    x = build.data("x", (2,), "float32")
+    build.output("y", build.build("pd_op.frobnicate", [x], {}, [x.type()]).result(0))
+    executor = Executor(program)
+    assert '"pd_op.frobnicate"' in str(executor.kernel_program)
+    with pytest.raises(NotImplementedError, match=r"got pd_op\.frobnicate, which none does"):
+        executor.run({"x": array(1, 2)})
+
+
+def test_programs_in_paddles_form_are_refused(program):
+    program.form = "paddle"
+    with pytest.raises(ValueError, match="expected a program in minipd's form, got one in Paddle's; convert it"):
         Executor(program)
 
 

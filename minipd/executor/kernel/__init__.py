@@ -9,6 +9,7 @@
 
 from minipd.executor.kernel.key import KernelKey
 from minipd.executor.kernel.lowering import Lowered, pd_op_to_kernel_pass
-from minipd.executor.kernel.table import kernels_of, register_kernel, select
+from minipd.executor.kernel.table import kernels_of, register_array_module, register_kernel, register_transfer, select
 
-__all__ = ["KernelKey", "Lowered", "kernels_of", "pd_op_to_kernel_pass", "register_kernel", "select"]
+__all__ = ["KernelKey", "Lowered", "kernels_of", "pd_op_to_kernel_pass", "register_array_module",
+           "register_kernel", "register_transfer", "select"]

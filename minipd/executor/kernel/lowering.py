@@ -15,18 +15,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from minipd.executor.calls import MAKERS
 from minipd.executor.kernel.dialect import TO_DEVICE, TO_HOST
 from minipd.executor.kernel.key import ANY_LAYOUT, UNDEFINED, KernelKey, KernelKeyAttribute
 from minipd.executor.kernel.table import select
 from minipd.executor.kernel.types import AllocatedTensorType, allocated
+from minipd.executor.makers import MAKERS
 from minipd.framework import dtype as dtypes
 from minipd.framework.place import CPU, Place
 from minipd.ir.block import Block
 from minipd.ir.mapping import IrMapping, clone_operation
 from minipd.ir.operation import Operation, user_error
 from minipd.ir.program import Program
-from minipd.ir.types import TensorType
+from minipd.ir.schema import tensor_operands
+from minipd.ir.types import TensorType, VectorType
 from minipd.ir.value import Value
 
 __all__ = ["Lowered", "kernel_key", "pd_op_to_kernel_pass"]
@@ -45,7 +46,8 @@ class Lowered(NamedTuple):
 
 def kernel_key(op: Operation, backend: str = "CPU") -> KernelKey:
     """The key of an operation's kernel: the dtype is that of the operand that the row names for it."""
-    row, operands = op.row, op.operands_source()
+    row = op.row
+    operands = op.operands_source() if row is None else tensor_operands(op)
     value = operands[row.key] if row is not None and len(operands) > row.key else op.result(0)
     if not isinstance(value.type(), TensorType):
         value = op.result(0) if isinstance(op.result(0).type(), TensorType) else value
@@ -107,7 +109,7 @@ class _Lowering:
         attributes = dict(op.attributes)
         if chosen:
             name, attributes = self.kernel(op, attributes)
-        elif op.regions and name in MAKERS:         # compiled as a whole: what is inside is no kernel of ours
+        elif op.regions and (name in MAKERS or not op.info.registered):     # what is inside is no kernel of ours
             new = clone_operation(op, self.values)
             for result in new.results():
                 result.set_type(allocated(result.type(), self.place))
@@ -118,10 +120,15 @@ class _Lowering:
             operands = [self.moved(v, TO_HOST, "cpu", op, target) for v in operands]
         place = ("undefined" if op.name() == "pd_op.data" else
                  "cpu" if op.name() in (*READS, "pd_op.fetch") else self.place)
-        new = Operation(name, operands, attributes, [allocated(r.type(), place) for r in op.results()],
-                        op.num_regions())
+        types = [allocated(r.type(), place) for r in op.results()]
+        if name == "builtin.combine":
+            types = [VectorType(v.type() for v in operands)]
+        elif name == "builtin.split" and isinstance(vector := operands[0].type(), VectorType):
+            types = list(vector.types)
+        new = Operation(name, operands, attributes, types, op.num_regions())
         self.add(op, new, target)
-        for old, result in zip(op.results(), new.results(), strict=True):
+        for old, made in zip(op.results(), new.results(), strict=True):
+            result: Value = made
             if self.place != "cpu" and op.name() in (*READS, "pd_op.data"):
                 result = self.moved(result, TO_DEVICE, self.place, op, target)
             self.values.add(old, result)

@@ -21,7 +21,7 @@ from minipd.executor.kernel.key import KernelKey
 from minipd.framework import dtype as dtypes
 from minipd.framework.row import ROWS, Row, ufunc_of
 
-__all__ = ["kernels_of", "register_array_module", "register_kernel", "select"]
+__all__ = ["kernels_of", "register_array_module", "register_kernel", "register_transfer", "select"]
 
 ALL_LAYOUT, ALL_DTYPE = "ALL_LAYOUT", "ALL_DTYPE"
 CPU = "CPU"
@@ -36,6 +36,8 @@ class Kernels(NamedTuple):
 
 #: row -> key -> kernels, of backends other than the CPU
 REGISTERED: dict[str, dict[KernelKey, Kernels]] = {}
+#: backend -> the functions that move arrays, by operation
+TRANSFERS: dict[str, dict[str, Callable]] = {}
 
 
 def register_kernel(row_name: str, backend: str, kernel: Callable | None = None, kernel_out: Callable | None = None,
@@ -91,8 +93,21 @@ def select(row: Row, key: KernelKey) -> Kernels:
                 return kernels
     there = ", ".join(map(repr, kernels_of(row.name))) or "none at all"
     raise NotImplementedError(f"kernel of {row.dialect}.{row.name}: expected one for {key}, got none; there are {there}"
-                              f". Register one with register_kernel({row.name!r}, {key.backend!r}, ...), or run on another "
-                              "place")
+                              f". Register one with register_kernel({row.name!r}, {key.backend!r}, ...), or run on "
+                              "another place")
+
+
+def register_transfer(backend: str, to_device: Callable, to_host: Callable) -> None:
+    """How arrays come to a backend's memory, and back: functions of one array that return another.
+
+    Without it, the backend is taken to keep numpy's arrays, and a copy is made.
+    """
+    TRANSFERS[backend] = {"kernel.memcpy_h2d": to_device, "kernel.memcpy_d2h": to_host}
+
+
+def transfer(name: str, backend: str) -> Callable:
+    """The function of `kernel.memcpy_h2d` or `kernel.memcpy_d2h` for a backend."""
+    return TRANSFERS.get(backend, {}).get(name, np.array)
 
 
 def _name(dtype: Any) -> str:

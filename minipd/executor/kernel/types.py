@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from minipd.ir.types import DenseTensorType, TensorType, Type, VectorType, type_keyword
 
-__all__ = ["AllocatedTensorType", "allocated", "plain"]
+__all__ = ["AllocatedTensorType", "allocated"]
 
 
 @type_keyword("cpu_tensor", "gpu_tensor", "undefined_tensor", "custom_tensor")
@@ -28,6 +28,10 @@ class AllocatedTensorType(TensorType):
         shape = tuple(shape)
         return cls.unique((place, shape, dtype), shape, dtype, place)
 
+    @property
+    def logical(self) -> Type:
+        return DenseTensorType(self.shape, self.dtype)
+
     def __reduce__(self) -> tuple:
         return type(self), (self.place, self.shape, self.dtype)
 
@@ -46,10 +50,3 @@ def allocated(type: Type, place: str) -> Type:
     if isinstance(type, VectorType):
         return VectorType(tuple(allocated(t, place) for t in type.types))
     return AllocatedTensorType(place, type.shape, type.dtype) if isinstance(type, DenseTensorType) else type
-
-
-def plain(type: Type) -> Type:
-    """`type` without its place."""
-    if isinstance(type, VectorType):
-        return VectorType(tuple(map(plain, type.types)))
-    return DenseTensorType(type.shape, type.dtype) if isinstance(type, AllocatedTensorType) else type
