@@ -6,9 +6,7 @@ Paddle 3.3; `builtin.parameter` alone has a code without a number, `p`.
 
 from __future__ import annotations
 
-import numpy as np
-
-from minipd.framework import dtype as dtypes
+from minipd.ir.attributes import DTYPE_NAMES
 from minipd.ir.types import SPELLING
 
 __all__: list[str] = []
@@ -40,6 +38,10 @@ UNWRITTEN = frozenset({"op_callstack"})
 #: of a parameter: flags of the operation, flags of its result
 FLAGS, RESULT_FLAGS = ("is_distributed", "is_parameter", "need_clip"), ("persistable", "stop_gradient", "trainable")
 
+#: numpy dtype -> its name; None is the dtype "that of the input"
+DTYPES = DTYPE_NAMES | {None: "Undefined(ALL_DTYPE)"}
+BY_DTYPE = {name: dtype for dtype, name in DTYPES.items()}
+
 #: floats that JSON cannot spell
 SPECIAL = {"NaN": float("nan"), "INF": float("inf"), "-INF": float("-inf")}
 
@@ -68,7 +70,3 @@ def op_name(code: str) -> str | None:
         dialect = DIALECTS[int(dialect)] if len(dialect) == 1 and int(dialect) < len(DIALECTS) else ""
     return f"{dialect}.{rest}" if dialect and rest else None
 
-
-def dtype_called(name: str) -> np.dtype | None:
-    """The dtype of that name, None if we have none such."""
-    return next((t.np for t in dtypes.ALL if t.name == name), None)

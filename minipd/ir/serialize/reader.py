@@ -16,6 +16,7 @@ from minipd.ir.attributes import (
     ArrayAttribute,
     Attribute,
     BoolAttribute,
+    Complex64Attribute,
     ComplexAttribute,
     DataTypeAttribute,
     DoubleAttribute,
@@ -220,6 +221,11 @@ def _number(node: Node) -> float:
     return codes.SPECIAL[word]
 
 
+def _complex(node: Node) -> complex:
+    real, imag = node["D"].items(2)
+    return complex(real.number(), imag.number())
+
+
 def _place(node: Node) -> Attribute | None:
     """None for a device that we do not have."""
     kind, number, name = node["D"].items(3)
@@ -230,9 +236,9 @@ def _place(node: Node) -> Attribute | None:
 
 
 def _dtype(node: Node) -> Attribute | None:
-    """None for an element type that we do not have, and for that of nothing."""
-    dtype = codes.dtype_called(node["D"].string())
-    return None if dtype is None else DataTypeAttribute(dtype)
+    """None for an element type that we do not have."""
+    name = node["D"].string()
+    return DataTypeAttribute(codes.BY_DTYPE[name]) if name in codes.BY_DTYPE else None
 
 
 #: code -> attribute; None keeps what stands there
@@ -242,7 +248,8 @@ KINDS: dict[str, Callable[[Node], Attribute | None]] = {
     "0.a_i64": lambda node: Int64Attribute(node["D"].whole()),
     "0.a_f32": lambda node: FloatAttribute(_number(node)),
     "0.a_f64": lambda node: DoubleAttribute(_number(node)),
-    "0.a_c128": lambda node: ComplexAttribute(complex(*(n.number() for n in node["D"].items(2)))),
+    "0.a_c64": lambda node: Complex64Attribute(_complex(node)),
+    "0.a_c128": lambda node: ComplexAttribute(_complex(node)),
     "0.a_str": lambda node: StrAttribute(node["D"].string()),
     "1.a_intarray": lambda node: IntArrayAttribute([n.whole() for n in node["D"].items()]),
     "1.a_dtype": _dtype,

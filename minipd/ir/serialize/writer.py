@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from minipd.framework import dtype as dtypes
 from minipd.framework.dim import DimExpr
 from minipd.framework.errors import InputError
 from minipd.ir.attributes import (
     ArrayAttribute,
     Attribute,
     BoolAttribute,
+    Complex64Attribute,
     ComplexAttribute,
     DataTypeAttribute,
     DimAttribute,
@@ -42,6 +42,7 @@ __all__ = ["program_json"]
 PLAIN: dict[type[Attribute], str] = {
     BoolAttribute: "0.a_bool", Int32Attribute: "0.a_i32", Int64Attribute: "0.a_i64", StrAttribute: "0.a_str"}
 FLOATS: dict[type[Attribute], str] = {FloatAttribute: "0.a_f32", DoubleAttribute: "0.a_f64"}
+COMPLEX: dict[type[Attribute], str] = {Complex64Attribute: "0.a_c64", ComplexAttribute: "0.a_c128"}
 
 
 def program_json(program: Program, trainable: bool = True) -> str:
@@ -164,15 +165,15 @@ def attribute_json(attribute: Attribute, what: str) -> Any:
     if isinstance(attribute, IntArrayAttribute):
         return {"#": "1.a_intarray", "D": [-1 if isinstance(d, DimExpr) else d for d in value]}
     if isinstance(attribute, DataTypeAttribute):
-        return {"#": "1.a_dtype", "D": dtypes.of(value).name}
+        return {"#": "1.a_dtype", "D": codes.DTYPES[value]}
     if isinstance(attribute, PlaceAttribute):
         name, _, number = value.partition(":")
         if name in codes.PLACES:
             return {"#": "1.a_place", "D": [codes.PLACES[name], int(number or 0), ""]}
     if isinstance(attribute, OpaqueAttribute):
         return attribute.data
-    if isinstance(attribute, ComplexAttribute):
-        return {"#": "0.a_c128", "D": [value.real, value.imag]}
+    if type(attribute) in COMPLEX:
+        return {"#": COMPLEX[type(attribute)], "D": [value.real, value.imag]}
     if isinstance(attribute, DimAttribute):
         raise InputError("sizes that are known, or operands, where a size is an attribute", f"{what} {value}",
                          "compute it from the shape of a tensor, or fix the dimension in the InputSpec")
