@@ -73,6 +73,8 @@ def described(data: bytes) -> Description:
     """The description; ValueError for something else, and for sizes that no array has."""
     code, shape = None, []
     fields = list(_varints(data))
+    if len(fields) % 2:
+        raise ValueError("a description that was cut short")
     for key, value in zip(fields[::2], fields[1::2], strict=True):
         if key == DTYPE:
             code = value
