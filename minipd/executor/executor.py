@@ -19,6 +19,7 @@ from minipd.executor.layout import Layout
 from minipd.executor.memory import Memory, root
 from minipd.executor.plan import ALIGNMENT, Plan
 from minipd.executor.preparation import Preparation
+from minipd.executor.schedule.dependencies import Dependencies
 from minipd.executor.scope import Scope
 from minipd.executor.watching import watcher
 from minipd.framework.dim import bind_shape
@@ -125,6 +126,10 @@ class Executor:
     def plan(self, **sizes: int) -> Plan:
         """The memory plan; sizes: those of the symbolic dimensions, by name."""
         return Layout(self.prepared, sizes).plan
+
+    def dependencies(self, **sizes: int) -> Dependencies:
+        """The graph of the instructions: what must come before what; sizes: as in `plan`."""
+        return Dependencies(self.prepared, Layout(self.prepared, sizes))
 
     @property
     def kernel_program(self) -> Program:

@@ -111,8 +111,8 @@ class _Lowering:
             name, attributes = self.kernel(op, attributes)
         elif op.regions and (name in MAKERS or not op.info.registered):     # what is inside is no kernel of ours
             new = clone_operation(op, self.values)
-            for result in new.results():
-                result.set_type(allocated(result.type(), self.place))
+            for made in new.results():
+                made.set_type(allocated(made.type(), self.place))
             self.add(op, new, target)
             return []
         operands = [self.values.look_up(v) for v in op.operands_source()]
