@@ -4,8 +4,11 @@ While a program is traced, a symbolic size has no value: `S0 == 8` or `S0 % 4 ==
 refuted.  Where an operator needs such a fact, it is *recorded* in the current `Constraints`, together with what needed
 it and the user's line, and the executor checks the record against the real sizes before it runs the program.
 
-The invariant: whatever was simplified under an assumption, the assumption is in the record.  So a program run on sizes
-that it was not traced for raises, and never computes something else in silence.
+The invariant: whatever was simplified under an assumption, the assumption is in the record, or follows from what is.
+So a program run on sizes that it was not traced for raises, and never computes something else in silence.
+
+What is assumed is also *used* (`dim_solver`): equal symbols count as one from then on, what follows from the record is
+not recorded again, and what contradicts it is an error while tracing.
 """
 
 from __future__ import annotations
@@ -16,15 +19,24 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from minipd.framework.dim_solver import Facts
 
 PACKAGE = str(Path(__file__).resolve().parent.parent)
 _CURRENT: ContextVar[Constraints | None] = ContextVar("constraints", default=None)
 
 
+#: kind of an assumption -> its text
+RELATIONS = {"equal": "{} == {}", "divisible": "{} % {} == 0", "at least": "{} >= {}",
+             "broadcastable": "Broadcastable({},{})"}
+
+
 @dataclass(frozen=True)
 class Constraint:
-    """One assumption: `left == right` (kind "equal"), `left % right == 0` ("divisible"), `left >= right` ("at least").
+    """One assumption: `left == right` (kind "equal"), `left % right == 0` ("divisible"), `left >= right` ("at least"),
+    or that the two are equal or one of them is 1 ("broadcastable").
 
     `what` names the thing that needs it ("add: dimension 0"), `where` is the user's line as "file:line".
     """
@@ -38,21 +50,30 @@ class Constraint:
     @property
     def relation(self) -> str:
         """What is assumed, as text: `S0 % 4 == 0`."""
-        return {"equal": "{} == {}", "divisible": "{} % {} == 0", "at least": "{} >= {}"}[self.kind].format(
-            self.left, self.right)
+        return RELATIONS[self.kind].format(self.left, self.right)
 
     def __str__(self) -> str:
         return f"{self.relation}  ({self.what}, {self.where})"
 
     def holds(self, bindings: dict[str, int]) -> bool:
         left, right = _value(self.left, bindings), _value(self.right, bindings)
-        if self.kind == "equal":
-            return left == right
-        return left >= right if self.kind == "at least" else right != 0 and left % right == 0
+        match self.kind:
+            case "equal":
+                return left == right
+            case "at least":
+                return left >= right
+            case "broadcastable":
+                return left == right or 1 in (left, right)
+        return right != 0 and left % right == 0
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The symbols it is about."""
+        return frozenset().union(*(getattr(dim, "symbols", ()) for dim in (self.left, self.right)))
 
 
 class Constraints:
-    """The assumptions of one trace, each kept once, in the order in which they were made.
+    """The assumptions of one trace, in the order in which they were made, without those that follow from others.
 
     >>> from minipd.framework.dim import symbol, require_equal
     >>> constraints = Constraints()
@@ -67,6 +88,7 @@ class Constraints:
 
     def __init__(self) -> None:
         self._by_fact: dict[tuple, Constraint] = {}
+        self._facts: Facts | None = None
 
     def __len__(self) -> int:
         return len(self._by_fact)
@@ -75,20 +97,90 @@ class Constraints:
         return iter(self._by_fact.values())
 
     def __contains__(self, c: Constraint) -> bool:
-        """Whether the same is assumed, wherever it came from."""
-        return (c.kind, c.left, c.right) in self._by_fact or c.kind == "equal" and (
-            c.kind, c.right, c.left) in self._by_fact
+        """Whether the same is assumed, wherever it came from, or follows from what is."""
+        return self._key(c) in self._by_fact or self._solved().judge(c) is True
 
     def __repr__(self) -> str:
         return "Constraints(" + "; ".join(map(str, self)) + ")"
 
     def record(self, kind: str, left: Any, right: Any, what: str) -> None:
-        """Adds an assumption of a kind that Constraint has; the same fact again keeps the first one's origin."""
-        self.add(Constraint(kind, left, right, what, user_line()))
+        """Makes an assumption of a kind that RELATIONS has.
+
+        One that follows from others is not kept, nor are others that follow from it.
+        Raises: ValueError if it contradicts those made before.
+        """
+        c = Constraint(kind, left, right, what, user_line())
+        if self._key(c) in self._by_fact:
+            return
+        verdict = self._solved().judge(c)
+        if verdict is None:
+            facts = self._solved().and_also(c)
+            alone = facts.only(c)
+            verdicts = [(f, alone.judge(f)) for f in self if f.kind != "equal"]
+            if any(holds is False for _, holds in verdicts):
+                raise self._contradiction(c)
+            for other, holds in verdicts:
+                if holds:
+                    del self._by_fact[self._key(other)]
+            self._facts, self._by_fact[self._key(c)] = facts, c
+        elif verdict is False:
+            raise self._contradiction(c)
 
     def add(self, constraint: Constraint) -> None:
-        """Adds an assumption that was made elsewhere (in the trace that a program was read from)."""
-        self._by_fact.setdefault((constraint.kind, constraint.left, constraint.right), constraint)
+        """Adds an assumption that was made elsewhere (in the trace that a program was read from), as it is.
+
+        Raises: ValueError if it contradicts those that are there.
+        """
+        verdict = self._solved().judge(constraint)
+        if verdict is False:
+            raise self._contradiction(constraint)
+        if verdict is None:
+            self._facts = self._solved().and_also(constraint)
+        self._by_fact.setdefault(self._key(constraint), constraint)
+
+    def copy(self) -> Constraints:
+        """The same assumptions, to which more can be added."""
+        other = Constraints()
+        other._by_fact, other._facts = dict(self._by_fact), self._facts
+        return other
+
+    def simplified(self, tree: Any) -> Any:
+        """A dimension, or nested tuples of them, with the least symbols that the equalities leave.
+
+        >>> from minipd.framework.dim import symbol, require_equal
+        >>> constraints = Constraints()
+        >>> with constraints.collect():
+        ...     _ = require_equal(symbol("S1"), symbol("S0"), "add: dimension 0")
+        >>> constraints.simplified((symbol("S0") * symbol("S1"), 3))
+        (S0*S0, 3)
+        """
+        if self._facts is None:
+            return tree
+        if isinstance(tree, tuple):
+            return tuple(map(self.simplified, tree))
+        return self._facts.simplified(tree)
+
+    @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """What is known of the smallest and the largest value of symbols."""
+        return {} if self._facts is None else self._facts.ranges
+
+    def _solved(self) -> Facts:
+        if self._facts is None:
+            from minipd.framework.dim_solver import Facts
+            self._facts = Facts()
+        return self._facts
+
+    @staticmethod
+    def _key(c: Constraint) -> tuple:
+        """What two constraints that say the same share: an equality has no direction."""
+        pair = (c.left, c.right)
+        return c.kind, *(sorted(pair, key=str) if c.kind in ("equal", "broadcastable") else pair)
+
+    def _contradiction(self, c: Constraint) -> ValueError:
+        others = [str(f) for f in self if f.symbols & c.symbols]
+        return ValueError(f"{c.what}: expected {c.relation}, which no sizes fulfil"
+                          + (f" together with {'; '.join(others)}" if others else ""))
 
     @contextmanager
     def collect(self) -> Iterator[Constraints]:

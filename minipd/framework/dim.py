@@ -3,9 +3,11 @@
 Three rules make shape code that is written for ints right for symbols too:
 
 * `==` is structural: a symbol is not 1 and not 8, though it may be bound to either.  Shape rules that need an
-  equality ask `require_equal`, which compares ints and records an assumption about symbols.
-* Order and truth are unknown: `S0 < 8` and `bool(S0)` raise.
-* `//` is exact division and `%` is 0 by assumption; both record that assumption (see `constraints`).
+  equality ask `require_equal`, which compares ints and records an assumption about symbols.  `same` is structural too,
+  but knows what has been assumed.
+* Order and truth are known only where they are the same for all sizes (`S0 >= 0`); `S0 < 8` and `bool(S0)` raise.
+  `maximum`, `minimum`, `ceil_div`, `modulo` and `//` compute for all sizes.
+* `%` is 0 by assumption, which is recorded (see `constraints`); so is that `exact_div` leaves no rest.
 
 Functions here are on the eager path: on ints they do nothing but the int operation.
 """
@@ -18,13 +20,26 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from minipd.framework.constraints import Constraint, Constraints, current_constraints
-from minipd.framework.dim_expr import HINT, DimExpr, Size, quotient, recorder, remainder, symbol, whole_quotient
+from minipd.framework.constraints import RELATIONS, Constraint, Constraints, current_constraints
+from minipd.framework.dim_atoms import broadcast, ceil_div, floor_div, maximum, minimum, modulo
+from minipd.framework.dim_expr import (
+    FUNCTIONS,
+    HINT,
+    DimExpr,
+    Size,
+    lift,
+    quotient,
+    recorder,
+    remainder,
+    symbol,
+    whole_quotient,
+)
 
 __all__ = [
-    "HINT", "Constraint", "Constraints", "Dim", "DimExpr", "Size", "bind_shape", "current_constraints", "exact_div",
-    "fresh_symbols", "is_symbolic", "parse_dim", "prod", "require_at_least", "require_divisible", "require_equal",
-    "same", "size_hint", "substitute_all", "symbol",
+    "HINT", "Constraint", "Constraints", "Dim", "DimExpr", "Size", "bind_shape", "broadcast_dims", "ceil_div",
+    "current_constraints", "exact_div", "floor_div", "fresh_symbols", "is_symbolic", "maximum", "minimum", "modulo",
+    "parse_dim", "parse_relation", "prod", "require_at_least", "require_divisible", "require_equal", "same",
+    "size_hint", "substitute_all", "symbol",
 ]  # fmt: skip
 
 Dim = symbol
@@ -41,18 +56,22 @@ def fresh_symbols(shapes: Iterable[Iterable[Any]]) -> Iterator[DimExpr]:
     return (symbol(f"S{n}") for n in itertools.count() if f"S{n}" not in taken)
 
 
-def parse_dim(text: str) -> Size:
-    """The dimension that prints as `text`; any arithmetic in + - * / and parentheses is read.
+#: what a text may ask for: no program needs more, and polynomials of many sums multiplied out would have no end
+MOST_NODES, MOST_TERMS = 512, 1024
 
-    >>> parse_dim("2*S0+1"), parse_dim("S0*S1/4"), parse_dim("16")
-    (2*S0+1, S0*S1/4, 16)
+
+def parse_dim(text: str) -> Size:
+    """The dimension that prints as `text`; any arithmetic in + - * / //, Max, Min, Broadcast and parentheses is read.
+
+    >>> parse_dim("2*S0+1"), parse_dim("S0*S1/4"), parse_dim("(S0+1)//2"), parse_dim("Max(S0,4)"), parse_dim("16")
+    (2*S0+1, S0*S1/4, (S0+1)//2, Max(S0,4), 16)
     """
 
     def read(node: ast.AST) -> Size:
         match node:
             case ast.Expression(body=body):
                 return read(body)
-            case ast.Constant(value=int(value)):
+            case ast.Constant(value=int(value)) if type(value) is int:
                 return value
             case ast.Name(id=name):
                 return symbol(name)
@@ -63,15 +82,61 @@ def parse_dim(text: str) -> Size:
             case ast.BinOp(left=left, op=ast.Sub(), right=right):
                 return read(left) - read(right)
             case ast.BinOp(left=left, op=ast.Mult(), right=right):
-                return read(left) * read(right)
+                a, b = lift(read(left)), lift(read(right))
+                if len(a.terms) * len(b.terms) > MOST_TERMS:
+                    raise ValueError(f"multiplied out, it has more than {MOST_TERMS} terms")
+                return a * b
             case ast.BinOp(left=left, op=ast.Div(), right=right):
                 return quotient(read(left), read(right))
-        raise ValueError(f"{ast.unparse(node)!r} is no integer, symbol, sum, product or quotient")
+            case ast.BinOp(left=left, op=ast.FloorDiv(), right=right):
+                return floor_div(read(left), read(right))
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS and args:
+                return FUNCTIONS[name](*map(read, args))
+        raise ValueError(f"{ast.unparse(node)!r} is no integer, symbol, sum, product, quotient, Max, Min or Broadcast")
 
     try:
-        return read(ast.parse(text.strip(), mode="eval"))
-    except (SyntaxError, ValueError) as error:
-        raise ValueError(f"parse_dim: expected a dimension such as 16, S0 or 2*S0+1, got {text!r}: {error}") from None
+        if len(text) > 16 * MOST_NODES:
+            raise ValueError(f"it is {len(text)} characters long")
+        tree = ast.parse(text.strip(), mode="eval")
+        if sum(1 for _ in ast.walk(tree)) > MOST_NODES:
+            raise ValueError(f"it has more than {MOST_NODES} parts")
+        return read(tree)
+    except (SyntaxError, ValueError, ZeroDivisionError, MemoryError, RecursionError) as error:
+        shown = text if len(text) < 80 else f"{text[:76]}..."
+        raise ValueError(f"parse_dim: expected a dimension such as 16, S0 or 2*S0+1, got {shown!r}: {error}") from None
+
+
+def parse_relation(text: str) -> tuple[str, Size, Size]:
+    """(kind, left, right) of the relation that prints as `text`.
+
+    >>> parse_relation("S0 == S1"), parse_relation("S0 % 4 == 0"), parse_relation("Broadcastable(S0,S1)")
+    (('equal', S0, S1), ('divisible', S0, 4), ('broadcastable', S0, S1))
+
+    Raises: ValueError for any other text.
+    """
+    text = text.strip()
+    if text.startswith("Broadcastable(") and text.endswith(")"):
+        both = parse_pair(text.removeprefix("Broadcastable(").removesuffix(")"))
+        if both is not None:
+            return "broadcastable", *both
+    for kind, sign in (("divisible", "%"), ("at least", ">="), ("equal", "==")):
+        left, found, right = text.partition(sign)
+        if kind == "divisible" and found:
+            right, found, zero = right.partition("==")
+            found = found if zero.strip() == "0" else ""
+        if found:
+            return kind, parse_dim(left), parse_dim(right)
+    raise ValueError(f"expected one of {', '.join(r.format('a', 'b') for r in RELATIONS.values())}, got {text!r:.80}")
+
+
+def parse_pair(text: str) -> tuple[Size, Size] | None:
+    """Two dimensions with a comma between them; None if there is no place where the text can be cut so."""
+    depth = 0
+    for i, c in enumerate(text):
+        depth += (c == "(") - (c == ")")
+        if c == "," and depth == 0:
+            return parse_dim(text[:i]), parse_dim(text[i + 1:])
+    return None
 
 
 def require_equal(got: Size, expected: Size, what: str) -> Size:
@@ -84,6 +149,8 @@ def require_equal(got: Size, expected: Size, what: str) -> Size:
         return got
     if type(got) is not DimExpr and type(expected) is not DimExpr:
         raise ValueError(f"{what}: expected {expected}, got {got}")
+    if same(got, expected):
+        return expected if type(got) is DimExpr else got
     difference = got - expected
     if type(difference) is not DimExpr or not difference.symbols:
         raise ValueError(f"{what}: expected {expected}, got {got}, which differ whatever the symbols are")
@@ -106,8 +173,8 @@ def require_at_least(dim: Size, bound: Size, what: str) -> None:
             raise ValueError(f"{what}: expected at least {bound}, got {dim}")
         return
     spare = dim - bound
-    if type(spare) is DimExpr and all(c > 0 for _, c in spare.terms):
-        return                                  # sizes are never negative, so neither is this sum of their products
+    if type(spare) is DimExpr and spare.bounds()[0] >= 0:
+        return
     if type(spare) is not DimExpr:
         require_at_least(spare, 0, f"{what}: {dim} against {bound}")
         return
@@ -138,9 +205,34 @@ def prod(dims: Iterable[Size]) -> Size:
     return math.prod(dims)
 
 
+def broadcast_dims(what: str, a: Size, b: Size) -> Size:
+    """The common size of two dimensions of which one stretches over the other if it is 1.
+
+    Of symbols it is recorded that they fit, and `Broadcast(S0,S1)` comes back: the program serves both.  A symbol
+    beside an int is recorded to be that int.
+    Raises: ValueError for sizes that do not fit.
+    """
+    if same(a, 1) or same(b, 1):
+        return b if same(a, 1) else a
+    if type(a) is not DimExpr or type(b) is not DimExpr:
+        return require_equal(b, a, what)
+    if same(a, b):
+        return a
+    if same(a, both := broadcast(a, b)) or same(b, both):       # one is a broadcast size that has the other among its
+        return both
+    recorder(f"{what}: {a} and {b} are not known to be equal or 1").record("broadcastable", a, b, what)
+    return both
+
+
 def same(a: Any, b: Any) -> bool:
-    """Whether two dimensions, or two shapes, are structurally the same."""
-    return a is b or a == b
+    """Whether two dimensions, or two shapes, are the same, structurally or by what the trace has assumed."""
+    if a is b or a == b:
+        return True
+    if type(a) is int or type(b) is int:
+        if type(a) is not DimExpr and type(b) is not DimExpr:
+            return False
+    collector = current_constraints()
+    return collector is not None and bool(collector.simplified(a) == collector.simplified(b))
 
 
 def is_symbolic(x: Any) -> bool:

@@ -4,6 +4,9 @@ Coefficients are rational.  There is one normal form (integer coefficients over 
 monomials in a fixed order), so two expressions are equal exactly when they are the same polynomial.  A constant integer
 polynomial never stays a `DimExpr`: it folds back to `int`.
 
+What is no polynomial (a quotient rounded down, a maximum, a broadcast size) is an `Atom`: it stands in a monomial as a
+symbol does, and has a normal form of its own (`dim_atoms`).
+
 Shape rules import what they need from `dim`, the functions that treat ints and symbols alike.
 """
 
@@ -11,7 +14,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from numbers import Integral
 from typing import Any, Union
@@ -22,8 +25,35 @@ __all__: list[str] = []
 
 HINT = 64  # what a symbol counts as when only an ordering is wanted (a tile size, a cost), never a result
 
-Monomial = tuple[str, ...]  # symbol names, sorted, repeated for powers: S0*S0*S1 is ("S0", "S0", "S1")
+Monomial = tuple[str, ...]  # symbols and atoms, sorted, repeated for powers: S0*S0*S1 is ("S0", "S0", "S1")
 Size = Union[int, "DimExpr"]
+
+#: function of an atom -> what computes it, on ints and on symbolic sizes alike; filled by `dim_atoms`
+FUNCTIONS: dict[str, Callable[..., Size]] = {}
+
+
+class Atom(str):
+    """`function(*args)` in a monomial.  It is its text, `S0//2` or `Max(S0,4)`: equal texts are equal sizes."""
+
+    __slots__ = ("args", "function")
+    function: str
+    args: tuple[Size, ...]
+
+    def __new__(cls, text: str, function: str, args: tuple[Size, ...]) -> Atom:
+        atom = super().__new__(cls, text)
+        atom.function, atom.args = function, args
+        return atom
+
+    def __getnewargs__(self) -> tuple:
+        return str(self), self.function, self.args
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        return frozenset().union(*(a.symbols for a in self.args if isinstance(a, DimExpr)))
+
+    def substitute(self, bindings: Mapping[str, Size]) -> Size:
+        return FUNCTIONS[self.function](
+            *(a.substitute(bindings) if isinstance(a, DimExpr) else a for a in self.args))
 
 
 class DimExpr:
@@ -53,7 +83,7 @@ class DimExpr:
         total = {m: c * other.denominator for m, c in self.terms}
         for m, c in other.terms:
             total[m] = total.get(m, 0) + c * self.denominator
-        return _normal(total, self.denominator * other.denominator)
+        return normal(total, self.denominator * other.denominator)
 
     def __mul__(self, other: Any) -> Size:
         other = _coerce(self, "*", other)
@@ -64,7 +94,7 @@ class DimExpr:
             for n, d in other.terms:
                 product = tuple(sorted(m + n))
                 total[product] = total.get(product, 0) + c * d
-        return _normal(total, self.denominator * other.denominator)
+        return normal(total, self.denominator * other.denominator)
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -88,15 +118,11 @@ class DimExpr:
         return NotImplemented if other is None else quotient(other, self)
 
     def __floordiv__(self, other: Any) -> Size:
-        """The quotient, by assumption whole."""
-        if _coerce(self, "//", other) is None:
-            return NotImplemented
-        return whole_quotient(self, other, f"{self} // {other}")
+        """The quotient rounded down, for every size; `exact_div` is the one that is whole by assumption."""
+        return NotImplemented if _coerce(self, "//", other) is None else FUNCTIONS["//"](self, other)
 
     def __rfloordiv__(self, other: Any) -> Size:
-        if _coerce(self, "//", other) is None:
-            return NotImplemented
-        return whole_quotient(other, self, f"{other} // {self}")
+        return NotImplemented if _coerce(self, "//", other) is None else FUNCTIONS["//"](other, self)
 
     def __mod__(self, other: Any) -> int:
         """The remainder: known whatever the symbols are, or 0 by assumption."""
@@ -105,7 +131,7 @@ class DimExpr:
     def __rmod__(self, other: Any) -> int:
         return NotImplemented if _coerce(self, "%", other) is None else remainder(other, self, f"{other} % {self}")
 
-    # -- equality is structural, everything else about the value is unknown ---------------------------------------
+    # -- equality is structural; order and truth are known only where all sizes have the same answer --------------
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, DimExpr):
             return False
@@ -115,19 +141,39 @@ class DimExpr:
         return hash((self.terms, self.denominator))
 
     def __bool__(self) -> bool:
+        low, high = self.bounds()
+        if low > 0 or high < 0:
+            return True
         raise self._unknown(f"bool({self})")
 
     def __lt__(self, other: Any) -> bool:
-        raise self._unknown(f"{self} < {other}")
+        return self._compare("<", other, lambda low, high: (high < 0, low >= 0))
 
     def __le__(self, other: Any) -> bool:
-        raise self._unknown(f"{self} <= {other}")
+        return self._compare("<=", other, lambda low, high: (high <= 0, low > 0))
 
     def __gt__(self, other: Any) -> bool:
-        raise self._unknown(f"{self} > {other}")
+        return self._compare(">", other, lambda low, high: (low > 0, high <= 0))
 
     def __ge__(self, other: Any) -> bool:
-        raise self._unknown(f"{self} >= {other}")
+        return self._compare(">=", other, lambda low, high: (low >= 0, high < 0))
+
+    def _compare(self, sign: str, other: Any, answers: Callable[[float, float], tuple[bool, bool]]) -> bool:
+        """`self - other` against 0: (surely, surely not) by its bounds."""
+        if _coerce(self, sign, other) is None:
+            return NotImplemented
+        difference = self - other
+        low, high = difference.bounds() if isinstance(difference, DimExpr) else (difference, difference)
+        surely, surely_not = answers(low, high)
+        if surely == surely_not:
+            raise self._unknown(f"{self} {sign} {other}")
+        return surely
+
+    def bounds(self) -> tuple[float, float]:
+        """The smallest and the largest value, as far as the assumptions of the trace tell; sizes are never negative."""
+        from minipd.framework.dim_atoms import bounds
+        collector = current_constraints()
+        return bounds(self) if collector is None else bounds(collector.simplified(self), collector.ranges)
 
     def __index__(self) -> int:
         raise self._unknown(f"int({self})")
@@ -137,20 +183,34 @@ class DimExpr:
     def _unknown(self, question: str) -> TypeError:
         return TypeError(
             f"{question}: expected a size known while tracing, got the symbolic dimension {self}, whose value only the "
-            "run knows. Compare with == (structural), state what must hold with require_equal or require_divisible, or "
-            "trace with a fixed size for this dimension."
+            "run knows. Compare with == (structural), state what must hold with require_equal or require_divisible, "
+            "compute with paddle.shape(x), which the run knows, or trace with a fixed size for this dimension."
         )
 
     # -- values -------------------------------------------------------------------------------------------------------
     @property
     def symbols(self) -> frozenset[str]:
-        """The names that occur."""
-        return frozenset(name for monomial, _ in self.terms for name in monomial)
+        """The names that occur, inside of atoms too."""
+        return frozenset().union(*(name.symbols if isinstance(name, Atom) else (name,)
+                                   for monomial, _ in self.terms for name in monomial))
+
+    @property
+    def atoms(self) -> frozenset[Atom]:
+        """What occurs besides symbols."""
+        return frozenset(name for monomial, _ in self.terms for name in monomial if isinstance(name, Atom))
+
+    @property
+    def lone(self) -> str | None:
+        """The symbol or atom that this is, if it is one and nothing else."""
+        if self.denominator == 1 and len(self.terms) == 1 and len(self.terms[0][0]) == 1 and self.terms[0][1] == 1:
+            return self.terms[0][0][0]
+        return None
 
     @property
     def is_symbol(self) -> bool:
         """Whether this is a lone symbol, whose value can be read off a real shape."""
-        return self.denominator == 1 and len(self.terms) == 1 and len(self.terms[0][0]) == 1 and self.terms[0][1] == 1
+        lone = self.lone
+        return lone is not None and not isinstance(lone, Atom)
 
     def solve(self, size: int) -> tuple[str, int] | None:
         """(symbol, its value) if one symbol's value can be read off the size: `(a * symbol + b) / c`.  Else None.
@@ -159,7 +219,7 @@ class DimExpr:
         (('S0', 6), None, None)
         """
         linear = [(m, c) for m, c in self.terms if m]
-        if len(linear) != 1 or len(linear[0][0]) != 1:
+        if len(linear) != 1 or len(linear[0][0]) != 1 or isinstance(linear[0][0][0], Atom):
             return None
         (name,), factor = linear[0]
         value, rest = divmod(size * self.denominator - sum(c for m, c in self.terms if not m), factor)
@@ -199,13 +259,16 @@ class DimExpr:
         """
         result: Size
         if all(name in bindings and type(bindings[name]) is not DimExpr for name in self.symbols):
-            result = _normal({(): _total(self, bindings)}, self.denominator)
+            result = normal({(): _total(self, bindings)}, self.denominator)
         else:
             result = 0
             for monomial, coefficient in self.terms:
-                term: Size = _normal({(): coefficient}, self.denominator)
+                term: Size = normal({(): coefficient}, self.denominator)
                 for name in monomial:
-                    term = term * bindings[name] if name in bindings else term * symbol(name)
+                    if isinstance(name, Atom):
+                        term = term * name.substitute(bindings)
+                    else:
+                        term = term * bindings[name] if name in bindings else term * symbol(name)
                 result = result + term
         if type(result) is DimExpr and not result.symbols:
             raise ValueError(
@@ -221,7 +284,10 @@ class DimExpr:
     def __repr__(self) -> str:
         text = ""
         for monomial, coefficient in self.terms:
-            factors = list(monomial) if abs(coefficient) == 1 and monomial else [str(abs(coefficient)), *monomial]
+            plain = coefficient == 1 and len(monomial) == 1 and (self.denominator == 1 or len(self.terms) > 1)
+            factors = [f"({m})" if isinstance(m, Atom) and m.function == "//" and not plain else m for m in monomial]
+            if abs(coefficient) != 1 or not monomial:
+                factors.insert(0, str(abs(coefficient)))
             text += ("-" if coefficient < 0 else "+" if text else "") + "*".join(factors)
         if self.denominator == 1:
             return text
@@ -236,7 +302,7 @@ def symbol(name: str) -> DimExpr:
 
 
 # -- the polynomials themselves -----------------------------------------------------------------------------------
-def _normal(total: dict[Monomial, int], denominator: int) -> Size:
+def normal(total: dict[Monomial, int], denominator: int) -> Size:
     """The normal form: no zero terms, lowest terms, highest degree first; an int if it is one."""
     total = {m: c for m, c in total.items() if c}
     if not total:
@@ -248,7 +314,7 @@ def _normal(total: dict[Monomial, int], denominator: int) -> Size:
     return DimExpr(tuple((m, c // shared) for m, c in ordered), denominator // shared)
 
 
-def _lift(x: Size) -> DimExpr:
+def lift(x: Size) -> DimExpr:
     """The polynomial of an int, which must not leave this module unnormalised."""
     if isinstance(x, DimExpr):
         return x
@@ -260,7 +326,7 @@ def _coerce(dim: DimExpr, operator: str, other: Any) -> DimExpr | None:
     if isinstance(other, DimExpr):
         return other
     if isinstance(other, Integral):
-        return _lift(int(other))
+        return lift(int(other))
     if isinstance(other, float):
         raise TypeError(
             f"{dim} {operator} {other}: expected an int or a dimension, got a float. A dimension is a whole number; "
@@ -274,7 +340,8 @@ def _total(dim: DimExpr, bindings: Mapping[str, Any]) -> int:
     total = 0
     for monomial, coefficient in dim.terms:
         for name in monomial:
-            coefficient = coefficient * int(bindings[name])
+            value = name.substitute(bindings) if isinstance(name, Atom) else bindings[name]
+            coefficient = coefficient * int(value)
         total += coefficient
     return total
 
@@ -284,7 +351,7 @@ def quotient(dim: Size, divisor: Size) -> Size:
 
     Needs an order of monomials that multiplication keeps: by degree, then as sorted tuples of names.
     """
-    dim, divisor = _lift(dim), _lift(divisor)
+    dim, divisor = lift(dim), lift(divisor)
     if not divisor.terms:
         raise ZeroDivisionError(f"dimension {dim} divided by 0")
 
@@ -313,7 +380,7 @@ def quotient(dim: Size, divisor: Size) -> Size:
             if not rest[product]:
                 del rest[product]
     denominator = math.lcm(*(q.denominator for q in result.values()))
-    return _normal({m: int(q * denominator) for m, q in result.items()}, denominator)
+    return normal({m: int(q * denominator) for m, q in result.items()}, denominator)
 
 
 def whole_quotient(dim: Size, divisor: Size, what: str) -> Size:
@@ -326,7 +393,7 @@ def whole_quotient(dim: Size, divisor: Size, what: str) -> Size:
 
 def remainder(dim: Size, divisor: Size, what: str) -> int:
     """`dim % divisor`, at least one of them symbolic: what is known of it, else 0 with the assumption recorded."""
-    known = _known_remainder(_lift(dim), _lift(divisor))
+    known = known_remainder(lift(dim), lift(divisor))
     if known is not None:
         return known
     recorder(f"{what}: expected {dim} to be a multiple of {divisor}, which the symbols do not tell").record(
@@ -342,7 +409,7 @@ def recorder(otherwise: str) -> Constraints:
     return collector
 
 
-def _known_remainder(dim: DimExpr, divisor: DimExpr) -> int | None:
+def known_remainder(dim: DimExpr, divisor: DimExpr) -> int | None:
     """The remainder that holds for all values of the symbols, None if it depends on them.
 
     A polynomial with integer coefficients is whole.  So `dim` leaves 0 if it is `divisor` times such a polynomial, and

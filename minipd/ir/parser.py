@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minipd.framework.constraints import Constraint
-from minipd.framework.dim import parse_dim
+from minipd.framework.dim import parse_dim, parse_relation
 from minipd.ir.attributes import KINDS, ArrayAttribute, Attribute, BoolAttribute, StrAttribute
 from minipd.ir.block import Block
 from minipd.ir.operation import Operation
@@ -24,7 +24,6 @@ from minipd.ir.value import NULL_VALUE, Value
 __all__ = ["ParseError", "parse"]
 
 DIM = r"\d+|[A-Z][A-Z0-9]*"
-ARITHMETIC = r"(?:\([-+*/0-9A-Z]*\)|[-+*/0-9A-Z])+"
 
 
 class ParseError(ValueError):
@@ -141,7 +140,29 @@ class Parser:
 
     def dim(self) -> Any:
         """An int, or arithmetic on symbolic dimensions."""
-        return self._converted(ARITHMETIC, "a dimension such as 16, S0 or 2*S0+1", parse_dim)
+        what = "a dimension such as 16, S0 or 2*S0+1"
+        self.space()
+        start, text = self.pos, self.arithmetic()
+        if not text:
+            raise self.error(what)
+        try:
+            return parse_dim(text)
+        except ValueError as error:
+            raise self.error(what, f"{text[:60]!r} ({error})", start) from None
+
+    def arithmetic(self, closed: bool = False) -> str:
+        """The text from here that may be arithmetic on dimensions, with commas inside of parentheses only.
+        closed: it ends where the parenthesis does with which it begins."""
+        depth, end = 0, self.pos
+        while end < len(self.text) and re.match("[-+*/0-9A-Za-z(),]", self.text[end]):
+            depth += (self.text[end] == "(") - (self.text[end] == ")")
+            if depth < 0 or depth == 0 and self.text[end] == ",":
+                break
+            end += 1
+            if closed and depth == 0:
+                break
+        text, self.pos = self.text[self.pos:end], end
+        return text
 
     # ------------------------------------------------------------------------------------- types, attributes
     def type(self) -> Type:
@@ -159,7 +180,7 @@ class Parser:
         while True:
             if self.text.startswith("(", self.pos):
                 start = self.pos
-                text = self.match(r"\((?:[^()]|\([^()]*\))*\)", "a dimension in parentheses")
+                text = self.arithmetic(closed=True)
                 try:
                     shape.append(parse_dim(text))
                 except ValueError as error:
@@ -179,7 +200,7 @@ class Parser:
         if here == "[":
             return ArrayAttribute(tuple(self.sequence("[", self.attribute, "]")))
         start = self.pos
-        kind = self.match("[A-Za-z_][A-Za-z0-9_]*", 'an attribute such as i64(3), true, "text" or [...]')
+        kind = self.match("[A-Za-z_][A-Za-z0-9_.]*", 'an attribute such as i64(3), true, "text" or [...]')
         if kind in ("true", "false"):
             return BoolAttribute(kind == "true")
         if kind not in KINDS:
@@ -208,7 +229,11 @@ class Parser:
         program = Program()
         self.expect("{")
         while self.accept("assume "):
-            program.constraints.add(self.assumption())
+            start, assumption = self.pos, self.assumption()
+            try:
+                program.constraints.add(assumption)
+            except ValueError as error:
+                raise self.error("assumptions that some sizes fulfil", str(error), start) from None
         # open blocks: (block, its operation, how many of the operation's regions are still to come)
         open_blocks: list[tuple[Block, Operation | None]] = [(program.global_block(), None)]
         while open_blocks:
@@ -228,14 +253,12 @@ class Parser:
         return program
 
     def assumption(self) -> Constraint:
-        left = self.dim()
-        kind = "equal" if self.accept("==") else "at least" if self.accept(">=") else "divisible"
-        if kind == "divisible":
-            self.expect("%")
-        right = self.dim()
-        if kind == "divisible":
-            self.expect("==")
-            self.expect("0")
+        start = self.pos
+        text = self.match(r'(?:[^",]|,(?! *"))+', "a relation of dimensions such as S0 == 4")
+        try:
+            kind, left, right = parse_relation(text)
+        except ValueError as error:
+            raise self.error("a relation of dimensions", str(error), start) from None
         self.expect(",")
         what = self.string()
         self.expect(",")

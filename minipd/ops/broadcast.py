@@ -15,15 +15,13 @@ from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.creation import shape_tuple
 from minipd.ops.making import spread
-from minipd.ops.shapes import broadcast_shapes
+from minipd.ops.shapes import broadcast_shapes, stretches
 
 __all__ = ["broadcast_tensors", "broadcast_to", "expand", "expand_as", "reduce_as"]
 
 
 def _check_expands(what: str, shape: tuple, target: tuple) -> None:
-    broadcast_shapes(what, shape, target)
-    lead = len(target) - len(shape)
-    if lead < 0 or any(same(t, 1) and not same(d, 1) for d, t in zip(shape, target[lead:], strict=True)):
+    if not stretches(what, shape, target):
         raise ValueError(f"{what}: shape {list(shape)} does not stretch to {list(target)}; sizes must be equal or 1")
 
 

@@ -22,7 +22,7 @@ from minipd.ops.broadcast import as_operand, reduce_to
 from minipd.ops.creation import Arange, Full, full_like
 from minipd.ops.logic import equal
 from minipd.ops.reshape import Reshape
-from minipd.ops.shapes import broadcast_shapes, normalize_axis, shape_of, shapes_agree
+from minipd.ops.shapes import normalize_axis, shape_of, shapes_agree, stretches
 
 __all__: list[str] = []
 
@@ -190,7 +190,7 @@ class IndexPut:
 
     def infer_meta(x, index, value):
         part = gathered_shape("index_put", x, index)
-        if len(shape_of(value)) > len(part) or broadcast_shapes("index_put", part, shape_of(value)) != part:
+        if not stretches("index_put", shape_of(value), part):
             raise ValueError(f"index_put: expected a value that broadcasts to the part written, of shape {list(part)}, "
                              f"got shape {list(shape_of(value))}")
         return Meta(x.shape, x.dtype)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minipd.framework.dim import exact_div, prod
+from minipd.framework.dim import exact_div, modulo, prod
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import op
 from minipd.framework.tensor import Tensor
@@ -206,7 +206,7 @@ def _counts(what: str, x: Any, filter: Any, strides: tuple, paddings: tuple, dil
 def rests(x: Any, filter: Any, strides: tuple, paddings: tuple, dilations: tuple) -> tuple:
     """How many elements of x, or of the padding behind it, the last window leaves over: the transposed convolution must
     be told, to give x's size back."""
-    return tuple((n + b + a - extent(k, d)) % s if s > 1 else 0 for n, b, a, k, d, s in zip(
+    return tuple(modulo(n + b + a - extent(k, d), s) if s > 1 else 0 for n, b, a, k, d, s in zip(
         x.shape[2:], paddings[::2], paddings[1::2], filter.shape[2:], dilations, strides, strict=True))
 
 

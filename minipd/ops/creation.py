@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minipd.framework import dtype as dtypes
-from minipd.framework.dim import is_symbolic
+from minipd.framework.dim import ceil_div, is_symbolic, maximum
 from minipd.framework.meta import Meta
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
@@ -79,7 +79,7 @@ class Arange:
 
 def _arange_size(start: Any, stop: Any, step: Any) -> Any:
     if is_symbolic(start) or is_symbolic(stop):
-        return (stop - start) // step
+        return maximum(ceil_div(stop - start, step), 0)
     return max(0, int(np.ceil((stop - start) / step)))
 
 

@@ -12,7 +12,7 @@ from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import as_operand, reduce_to
 from minipd.ops.creation import Full, full_like, to_tensor
 from minipd.ops.reshape import Reshape, reshape
-from minipd.ops.shapes import broadcast_shapes, normalize_axis, shape_of
+from minipd.ops.shapes import normalize_axis, shape_of, stretches
 from minipd.ops.slicing import SetValue
 
 __all__ = ["diag", "diag_embed", "diagflat", "diagonal", "diagonal_scatter", "fill_diagonal_tensor"]
@@ -64,7 +64,7 @@ class FillDiagonalTensor:
 
     def infer_meta(x, y, *, offset=0, dim1=0, dim2=1):
         part = diagonal_shape("fill_diagonal_tensor", x, offset, dim1, dim2)
-        if len(shape_of(y)) > len(part) or broadcast_shapes("fill_diagonal_tensor", part, shape_of(y)) != part:
+        if not stretches("fill_diagonal_tensor", shape_of(y), part):
             raise ValueError(f"fill_diagonal_tensor: expected a tensor that broadcasts to the diagonal, of shape "
                              f"{list(part)}, got shape {list(shape_of(y))}")
         return Meta(x.shape, x.dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minipd.framework.dim import is_symbolic
+from minipd.framework.dim import require_at_least
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.ops.fft import resized
@@ -17,11 +17,7 @@ class Frame:
 
     def infer_meta(x, *, frame_length, hop_length):
         n = x.shape[-1]
-        if is_symbolic(n):
-            raise TypeError(f"frame: the last size of {describe(x)} must be known while tracing: it says how many "
-                            "frames there are")
-        if frame_length > n:
-            raise ValueError(f"frame: expected at least {frame_length} elements, one frame, got {describe(x)}")
+        require_at_least(n, frame_length, f"frame: the elements of {describe(x)}, of which a frame needs some")
         return Meta((*x.shape[:-1], frame_length, (n - frame_length) // hop_length + 1), x.dtype)
 
     def kernel(xp, x, *, frame_length, hop_length):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minipd.framework.dim import is_symbolic, require_at_least
+from minipd.framework.dim import ceil_div, is_symbolic, maximum, require_at_least
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.ops.reshape import transpose
@@ -113,7 +113,7 @@ def pairs(what: str, padding: Any, sizes: tuple, reach: tuple, strides: tuple, l
             raise ValueError(f"{what}: expected padding 'SAME' or 'VALID' or ints, got {padding!r}")
         if padding.upper() == "VALID":
             return (0,) * (2 * n)
-        return sum((_same(what, *of_axis) for of_axis in zip(sizes, reach, strides, strict=True)), ())
+        return sum((_same(*of_axis) for of_axis in zip(sizes, reach, strides, strict=True)), ())
     listed = list(padding) if isinstance(padding, (list, tuple)) else padding
     if isinstance(listed, list) and listed and all(isinstance(p, (list, tuple)) for p in listed):
         if len(listed) == n + 2:
@@ -132,14 +132,11 @@ def pairs(what: str, padding: Any, sizes: tuple, reach: tuple, strides: tuple, l
     return found
 
 
-def _same(what: str, size: Any, reach: int, stride: int) -> tuple[int, int]:
+def _same(size: Any, reach: int, stride: int) -> tuple[Any, Any]:
     if stride == 1:
         total = reach - 1
-    elif is_symbolic(size):
-        raise ValueError(f"{what}: padding 'SAME' with stride {stride} depends on the size, which is {size} while "
-                         "tracing; give the padding in ints, or trace with a fixed size")
     else:
-        total = max((-(-size // stride) - 1) * stride + reach - size, 0)
+        total = maximum((ceil_div(size, stride) - 1) * stride + reach - size, 0)
     return total // 2, total - total // 2
 
 
@@ -151,7 +148,7 @@ def extent(size: Any, dilation: int) -> Any:
 def count(what: str, size: Any, before: int, after: int, reach: Any, stride: int, ceil: bool = False) -> Any:
     """How many windows start in a padded dimension; with `ceil`, the last one may reach beyond it.
 
-    A symbolic size is assumed to leave no rest.
+    A symbolic size is assumed to be large enough for one window.
     Raises: ValueError if not even one window fits.
 
     >>> count("pool", 5, 0, 0, 2, 2), count("pool", 5, 0, 0, 2, 2, ceil=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minipd.framework.dim import is_symbolic
+from minipd.framework.dim import is_symbolic, require_at_least
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
@@ -49,10 +49,10 @@ def pad_axis(x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor
     if not before and not after:
         return x
     n = x.payload.shape[axis]
-    if is_symbolic(n):
-        raise ValueError(f"pad: mode {mode!r} along axis {axis} takes elements by number, and their count is {n} while "
-                         "tracing; trace with a fixed size for this dimension")
-    if n == 0 or mode == "reflect" and max(before, after) >= n:
+    least = max(before, after) + 1 if mode == "reflect" else max(before, after) if mode == "circular" else 1
+    if is_symbolic(n):                      # circular: from the other end once, which is what a program can say
+        require_at_least(n, least, f"pad: mode {mode!r} by {before} and {after} along axis {axis}")
+    elif n == 0 or mode == "reflect" and n < least:
         what = "larger than the padding" if n else "that is not empty"
         raise ValueError(f"pad: expected a dimension {what} in mode {mode!r}, got padding {before} and {after} of axis "
                          f"{axis} of {describe(x.payload)}")
@@ -64,4 +64,6 @@ def pad_axis(x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor
         return concat([*part(before, 0, -1), x, *part(n - 2, n - 2 - after, -1)], axis)
     if mode == "replicate":
         return concat([*part(0, 1) * before, x, *part(n - 1, n) * after], axis)
+    if is_symbolic(n):
+        return concat([*part(n - before, n), x, *part(0, after)], axis)
     return concat([*part(n - before % n, n), *[x] * (before // n + 1 + after // n), *part(0, after % n)], axis)

@@ -9,7 +9,7 @@ from minipd.framework.meta import Meta, describe
 from minipd.framework.row import op
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import reduce_to
-from minipd.ops.shapes import broadcast_shapes, require_floating
+from minipd.ops.shapes import require_floating, stretches
 from minipd.ops.slicing import Slice
 
 __all__: list[str] = []
@@ -31,7 +31,7 @@ class FusedRotaryPositionEmbedding:
     def infer_meta(x, cos, sin):
         require_floating(NAME, x)
         half = _half_shape(x)
-        if any(t.dtype != x.dtype or broadcast_shapes(NAME, t.shape, half) != half for t in (cos, sin)):
+        if any(t.dtype != x.dtype or not stretches(NAME, t.shape, half) for t in (cos, sin)):
             raise ValueError(f"{NAME}: expected cos and sin of x's dtype that broadcast to its halves, {list(half)}, "
                              f"got {describe(cos)} and {describe(sin)} for x {describe(x)}")
         return Meta(x.shape, x.dtype)

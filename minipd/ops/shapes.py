@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minipd.framework import dtype as dtypes
-from minipd.framework.dim import is_symbolic, require_equal, same
+from minipd.framework.dim import broadcast, broadcast_dims, is_symbolic, require_equal, same
 from minipd.framework.meta import Meta, describe
 
 __all__: list[str] = []
@@ -39,7 +39,8 @@ def shapes_agree(got: tuple, expected: tuple, what: str) -> bool:
 
 
 def broadcast_shapes(what: str, *shapes: tuple) -> tuple:
-    """The common shape, dimensions aligned to the right, 1 stretching to anything.
+    """The common shape, dimensions aligned to the right, 1 stretching to anything; two symbols have the dimension
+    `Broadcast(S0,S1)`.
 
     Raises: ValueError naming `what` and the first dimension that does not fit.
 
@@ -59,13 +60,25 @@ def broadcast_shapes(what: str, *shapes: tuple) -> tuple:
                 continue
             if same(d, 1):
                 d = s[k]
-            elif agree(s[k], d, f"{what}: dimension {i - n}"):
-                d = s[k] if is_symbolic(d) else d
-            else:
+            elif is_symbolic(d) or is_symbolic(s[k]):
+                d = broadcast_dims(f"{what}: dimension {i - n}", d, s[k])
+            elif d != s[k]:
                 raise ValueError(f"{what}: cannot broadcast shapes {' and '.join(str(list(s)) for s in shapes)}: "
                                  f"dimension {i - n} is {d} in one and {s[k]} in another; sizes must be equal or 1")
         out.append(d)
     return tuple(out)
+
+
+def stretches(what: str, shape: tuple, target: tuple) -> bool:
+    """Whether a tensor of this shape broadcasts to the target.  Of different symbols it is recorded that they are
+    equal; one stretches to a broadcast size that it is part of.
+
+    >>> stretches("expand", (1, 3), (2, 3)), stretches("expand", (2,), (1,))
+    (True, False)
+    """
+    lead = len(target) - len(shape)
+    return lead >= 0 and all(same(d, 1) or is_symbolic(t) and same(broadcast(d, t), t) or agree(d, t, what)
+                             for d, t in zip(shape, target[lead:], strict=True))
 
 
 def common_dtype(what: str, *xs: Any) -> np.dtype:

@@ -11,7 +11,7 @@ import builtins
 from collections.abc import Sequence
 from typing import Any
 
-from minipd.framework.dim import DimExpr, exact_div, is_symbolic, require_at_least, same
+from minipd.framework.dim import DimExpr, ceil_div, is_symbolic, maximum, minimum, require_at_least, same
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
@@ -24,9 +24,10 @@ __all__ = ["slice", "strided_slice"]
 
 
 def part_size(start: Any, end: Any, stride: int) -> Any:
-    """How many elements `range(start, end, stride)` has; symbolic bounds with stride 1."""
+    """How many elements `range(start, end, stride)` has; symbolic bounds are not known to be in order only if the
+    stride is not 1."""
     if is_symbolic(start) or is_symbolic(end):
-        return exact_div(end - start, stride, "a strided part of a symbolic dimension")
+        return end - start if stride == 1 else maximum(ceil_div(end - start, stride), 0)
     return len(range(start, end, stride))
 
 
@@ -169,7 +170,7 @@ def normalized_part(s: Any, n: Any) -> tuple[Any, Any, int]:
         raise ValueError("slice: expected a step other than 0, got 0; a slice goes forward or backward")
     if DimExpr in (type(n), type(s.start), type(s.stop)):
         if s.step not in (None, 1):
-            raise ValueError(f"slice with stride {s.step} of a symbolic dimension {n}: its size would depend on values")
+            return _strided_part(s, n)
         start, end = (_from_front(v, n, default) for v, default in ((s.start, 0), (s.stop, n)))
         what = f"slice {start}:{end} of a dimension of size {n}"    # Python would clip, and the size depend on values
         require_at_least(start, 0, what)
@@ -180,6 +181,16 @@ def normalized_part(s: Any, n: Any) -> tuple[Any, Any, int]:
     if not range(start, end, stride):                   # a start of -1, before the first, would mean the last again
         start = end = max(start, 0)
     return start, end, stride
+
+
+def _strided_part(s: Any, n: Any) -> tuple[Any, Any, int]:
+    """The same of a symbolic dimension with a stride other than 1: clipped as Python clips, whatever the size is."""
+    step = s.step.__index__()
+    first, last = (0, n) if step > 0 else (-1, n - 1)
+    start, end = (minimum(maximum(_from_front(v, n, default), first), last) for v, default in (
+        (s.start, first if step > 0 else last), (s.stop, last if step > 0 else first)))
+    inside = maximum(start, 0)              # a start of -1, before the first, would mean the last; that part is empty
+    return inside, end + (inside - start), step
 
 
 def _from_front(v: Any, n: Any, default: Any) -> Any:

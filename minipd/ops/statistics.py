@@ -11,7 +11,7 @@ from minipd.ops.cast import cast
 from minipd.ops.complex import is_complex
 from minipd.ops.elementary import sqrt
 from minipd.ops.making import into
-from minipd.ops.math import abs, square, where
+from minipd.ops.math import abs, maximum, square, where
 from minipd.ops.promotion import as_floating, as_tensor
 from minipd.ops.reduce import Mean, Sum, count, sum
 from minipd.ops.shapes import a_number, normalize_axes
@@ -84,7 +84,7 @@ def var(x: Tensor, axis: Any = None, unbiased: bool | None = None, keepdim: bool
     total = Sum(square(abs(distance) if is_complex(distance) else distance), axis=axes, keepdim=bool(keepdim))
     n = prod(x.payload.shape[a] for a in axes)
     if is_symbolic(n):
-        return into(out, total / (count(x.payload, axes) - float(correction)))
+        return into(out, total / maximum(count(x.payload, axes) - float(correction), 0.0))
     return into(out, total / max(float(n) - correction, 0.0))
 
 

@@ -118,7 +118,7 @@ def unfold(x: Tensor, axis: int, size: int, step: int, name: str | None = None) 
     require_at_least(shape[at], size, "unfold: the dimension")
     strides = row_major(shape)
     rest = shape[at] - size
-    count = (exact_div(rest, step, "unfold") if is_symbolic(rest) else rest // step) + 1
+    count = rest // step + 1
     return AsStrided(x, shape=(*shape[:at], count, *shape[at + 1:], size),
                      stride=(*strides[:at], strides[at] * step, *strides[at + 1:], strides[at]))
 

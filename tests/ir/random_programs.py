@@ -40,8 +40,8 @@ def programs(draw, symbolic=True, max_ops=12):
     """A well-formed program."""
     program = Program()
     if symbolic and draw(st.booleans()):
-        program.constraints.record("equal", symbol("S0"), 4, draw(text))
-        program.constraints.record("divisible", symbol("S0") + 1, 2, "halves")
+        program.constraints.record("equal", symbol("S0"), 5, draw(text))
+        program.constraints.record("divisible", symbol("S1") + 1, 2, "halves")
     build = Builder(program.global_block())
     dims = DIMS if symbolic else st.integers(0, 3)
     seen = []

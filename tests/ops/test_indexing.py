@@ -11,6 +11,7 @@ from minipd.framework.context import MetaOnly, using
 from minipd.framework.dim import Constraints, substitute_all, symbol
 from minipd.framework.meta import Meta
 from minipd.framework.tensor import Tensor
+from minipd.ops.slicing import normalized_part
 
 
 def tensor(x):
@@ -167,6 +168,14 @@ def test_parts_of_a_symbolic_dimension_are_guarded(index, shape, fits, fails):
             constraints.check({"S0": fails})
 
 
-def test_steps_over_a_symbolic_dimension_are_refused():
-    with Constraints().collect(), using(ground=MetaOnly()), pytest.raises(ValueError, match="would depend on values"):
-        symbolic(symbol("S0"))[::2]
+@pytest.mark.parametrize("start", [None, -3, 0, 2])
+@pytest.mark.parametrize("stop", [None, -2, 0, 4])
+@pytest.mark.parametrize("step", [-2, -1, 2, 3])
+def test_steps_over_a_symbolic_dimension_are_pythons_for_every_size(start, stop, step):
+    with Constraints().collect() as constraints, using(ground=MetaOnly()):
+        size = symbolic(symbol("S0"))[start:stop:step].payload.shape[0]
+    assert not len(constraints)
+    for n in range(8):
+        begin, end, _ = substitute_all(normalized_part(slice(start, stop, step), symbol("S0")), {"S0": n})
+        assert substitute_all(size, {"S0": n}) == len(range(n)[start:stop:step])
+        assert list(range(n))[begin:None if end < 0 else end:step] == list(range(n))[start:stop:step]

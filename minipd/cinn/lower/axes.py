@@ -19,7 +19,7 @@ from typing import Any
 
 from minipd.cinn.compute.table import Broadcast, Compute, Elementwise, Fill, Reduction, compute_of
 from minipd.cinn.lower.errors import CannotLower
-from minipd.framework.dim import is_symbolic, same
+from minipd.framework.dim import DimExpr, is_symbolic, same
 from minipd.framework.dtype import COMPLEX
 from minipd.ir.operation import Operation
 from minipd.ir.schema import op_attrs, result_values, tensor_operands
@@ -185,6 +185,7 @@ def analyse(calls: Sequence[Call], operands: Sequence[Value]) -> Axes:
                         _align(axes, result, call.operands[0])
             case Broadcast(dims=dims):
                 _through(axes, call, _dims(call, dims))
+                _stretches_or_not(call.operands[0], call.results[0])
                 if len(call.operands) > 1:      # expand_as: the loops of the target
                     _align(axes, call.results[0], call.operands[1])
             case Reduction(dims=dims):
@@ -192,6 +193,7 @@ def analyse(calls: Sequence[Call], operands: Sequence[Value]) -> Axes:
                 _through(axes, call, kept)
                 folded[call.number] = tuple(a for i, a in enumerate(axes.dims(call.operands[0])) if i not in kept)
                 if len(call.operands) > 1:      # reduce_as
+                    _stretches_or_not(call.results[0], call.operands[0])
                     _align(axes, call.results[0], call.operands[1])
     axes.settle()
     axes.folded = {n: frozenset(a.root() for a in dims if a is not None) for n, dims in folded.items()}
@@ -220,10 +222,19 @@ def _align(axes: Axes, value: Value, other: Value) -> None:
         axes.unite(a, b)
 
 
+def _stretches_or_not(small: Value, large: Value) -> None:
+    """Raise CannotLower where only the run knows whether a dimension of size 1 is stretched: S0 beside
+    Broadcast(S0,S1)."""
+    for n, m in zip(reversed(small.shape), reversed(large.shape), strict=False):
+        if isinstance(m, DimExpr) and any(a.function == "Broadcast" for a in m.atoms) and not same(n, 1) and n != m:
+            raise CannotLower(f"whether a {small.type()} is stretched to {large.type()} is known only when it runs")
+
+
 def _elementwise(axes: Axes, call: Call) -> None:
     for result in call.results:
         dims: list[Axis | None] = [None] * len(result.shape)
         for operand in call.operands:
+            _stretches_or_not(operand, result)
             own = axes.dims(operand)
             lead = len(dims) - len(own)
             for i, axis in enumerate(own, lead):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from minipd.framework.dim import is_symbolic, same
@@ -97,10 +98,12 @@ def _target(x: Tensor, n: int, size: Any, scale_factor: Any, recompute: bool) ->
 
 def _scaled(size: Any, factor: float) -> Any:
     if is_symbolic(size):
-        if factor != int(factor):
-            raise ValueError(f"interpolate: expected a whole scale_factor for a dimension of size {size}, which only "
-                             f"the run knows, got {factor!r}; give size instead")
-        return size * int(factor)
+        exact = Fraction(factor)
+        if exact.denominator > 1 << 16:
+            raise ValueError(f"interpolate: expected a scale_factor that is a fraction of small numbers (2, 0.5, 1.25) "
+                             f"for a dimension of size {size}, which only the run knows, got {factor!r}; give size "
+                             "instead")
+        return size * exact.numerator // exact.denominator
     return int(size * factor)
 
 

@@ -15,7 +15,7 @@ from minipd.ops.linalg import matmul
 from minipd.ops.making import into
 from minipd.ops.promotion import promoted
 from minipd.ops.reorder import roll
-from minipd.ops.shapes import agree, broadcast_shapes, normalize_axis
+from minipd.ops.shapes import agree, normalize_axis, stretches
 
 __all__ = ["addmm", "baddbmm", "bmm", "cross", "dot", "ger", "inner", "kron", "mm", "mv", "outer",
            "tensordot", "trace", "vecdot"]
@@ -150,7 +150,7 @@ def baddbmm(input: Tensor, x: Tensor, y: Tensor, beta: float = 1.0, alpha: float
 
 def _add_product(what: str, input: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
     target = tuple(product.payload.shape)
-    if tuple(broadcast_shapes(what, tuple(input.payload.shape), target)) != target:
+    if not stretches(what, tuple(input.payload.shape), target):
         raise ValueError(f"{what}: expected an input that broadcasts to the product {describe(product)}, got "
                          f"{describe(input)}")
     return input * beta + product * alpha
