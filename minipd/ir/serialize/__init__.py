@@ -9,7 +9,7 @@
 A program in a file is in Paddle's form (`program.form == "paddle"`): `minipd.ir.paddle` translates to and from ours.
 """
 
-from minipd.ir.serialize.reader import SavedProgram, read_program
+from minipd.ir.serialize.reader import SavedProgram, read_program, read_program_file
 from minipd.ir.serialize.writer import program_json
 
-__all__ = ["SavedProgram", "program_json", "read_program"]
+__all__ = ["SavedProgram", "program_json", "read_program", "read_program_file"]

@@ -8,10 +8,12 @@ are.  Regions wait on a list, so that nesting costs no frames.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from minipd.framework.dim import DimExpr, fresh_symbols
 from minipd.framework.errors import InputError
+from minipd.framework.files import reason
 from minipd.ir.attributes import (
     ArrayAttribute,
     Attribute,
@@ -37,7 +39,7 @@ from minipd.ir.types import NULL_TYPE, DenseTensorType, StackType, Type, VectorT
 from minipd.ir.value import Value
 from minipd.ir.verify import VerifyError, verify
 
-__all__ = ["SavedProgram", "read_program"]
+__all__ = ["SavedProgram", "read_program", "read_program_file"]
 
 #: how deep vectors of vectors and arrays of arrays may be
 DEEPEST = 32
@@ -75,6 +77,18 @@ def read_program(data: str | bytes, file: str = "the program") -> SavedProgram:
         raise InputError("a program in which values are seen where they are used", f"{error} in {file}",
                          "save the program again; the file was damaged or written by something else") from error
     return SavedProgram(reader.program, head["trainable"].boolean())
+
+
+def read_program_file(path: Path) -> SavedProgram:
+    """The program in a `.json` file.   Raises: InputError."""
+    try:
+        data = path.read_bytes()
+    except OSError as e:
+        old = path.with_suffix(".pdmodel")
+        do = (f"{old.name} is there: save the model with Paddle 3, which writes {path.name}" if old.is_file() else
+              "give the path that the model was saved under, without .json")
+        raise InputError(f"the file {path.name} with a program", f"{path} ({reason(e)})", do) from e
+    return read_program(data, str(path))
 
 
 class Reader:

@@ -22,7 +22,8 @@ Picture = tuple[Svg, str]
 
 # --------------------------------------------------------------------------------------------------- arguments
 def program_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("what", help="FILE.py:function, or a program as text (FILE.pir, exact style)")
+    parser.add_argument("what", help="FILE.py:function, a program as text (FILE.pir, exact style), or a saved "
+                                     "model (FILE.json, or the path without .json)")
     _input_argument(parser)
 
 

@@ -36,14 +36,18 @@ def load_value(what: str) -> Any:
 
 
 def load_program(what: str, inputs: list[str]) -> Any:
-    """The program that `FILE.py:name` or a file with a program's text names.
+    """The program that `FILE.py:name`, a file with a program's text, or a saved model names.
 
     inputs: what the arguments of a function look like.  Raises: InputError.
     """
     if ".py:" in what or Path(what).suffix == ".py":
         return _program_of(load_value(what), [parse_spec(text) for text in inputs], what)
-    from minipd.ir.parser import parse
     file = Path(what)
+    saved = file.with_name(file.name + ".json")
+    if file.suffix == ".json" or not file.is_file() and saved.is_file():
+        from minipd.ir.serialize import read_program_file
+        return read_program_file(file if file.suffix == ".json" else saved).program
+    from minipd.ir.parser import parse
     _must_be_there(file, what)
     try:
         return parse(file.read_text())
@@ -53,8 +57,8 @@ def load_program(what: str, inputs: list[str]) -> Any:
 
 def _must_be_there(file: Path, what: str) -> None:
     if not file.is_file():
-        raise InputError("FILE.py:function or FILE.pir", what, "no such file; check the path (`minipd draw --help` "
-                                                               "tells what else can be drawn)")
+        raise InputError("FILE.py:function, FILE.pir or FILE.json", what,
+                         "no such file; check the path (`minipd draw --help` tells what else can be drawn)")
 
 
 def _program_of(found: Any, specs: list, what: str) -> Any:
