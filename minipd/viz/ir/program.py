@@ -162,8 +162,11 @@ class _Drawing:
         cluster.nodes.append(node)
         return node
 
-    def connect(self, values: Sequence[Value], target: str, cluster: Cluster) -> None:
+    def connect(self, values: Sequence[Value | None], target: str, cluster: Cluster) -> None:
+        """An edge from whatever makes each value; none from an operand that is left out."""
         for value in values:
+            if value is None:
+                continue
             value = self.given.get(value, value)
             op = value.get_defining_op()
             if op is not None and op.name() in BUNDLES:
