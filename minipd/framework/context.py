@@ -124,6 +124,9 @@ class Ground:
         """The handler with what it does besides: a trace notes in its program which handles want a gradient."""
         return handler
 
+    def rebinding(self, x: Tensor) -> None:
+        """A tensor is about to be written in place: its handle will hold another value."""
+
     # ----------------------------------------------------------------------- what lives from run to run of a program
     def parameter_made(self, param: Any) -> None:
         """A parameter has been made, and has no values yet; `param.initialize()` computes them."""

@@ -212,6 +212,7 @@ def rebind(x: Tensor, out: Tensor, what: str) -> None:
         _rebind_distributed(x, out, what)
         return
     _check_decided(x, what)
+    current().ground.rebinding(x)
     _take(x, out)
     if base is not None:
         parent, row, attrs, _ = base

@@ -33,6 +33,7 @@ from minipd.framework.meta import Meta
 from minipd.framework.rank import current
 from minipd.framework.row import ROWS, Row
 from minipd.framework.tensor import Tensor
+from minipd.framework.views import live_views
 from minipd.ir.block import Block
 from minipd.ir.builder import Builder
 from minipd.ir.operation import Operation
@@ -111,6 +112,11 @@ class Trace(Ground):
             x.payload.stop_gradient = False
         if self.scopes:
             self.scopes[-1].read(x)
+
+    def rebinding(self, x: Tensor) -> None:
+        """A handle from around the regions that are being written will hold another value."""
+        for scope in self.scopes:
+            scope.note_write(x)
 
     def stopped(self, x: Any) -> Any:
         """The operand x of a call through which a gradient flows; if x stops it though its value does not, a handle on
@@ -232,12 +238,41 @@ class Trace(Ground):
                     self.scopes[-1].read(handle)
 
 
+#: what a write in place changes of a handle
+WRITTEN = ("payload", "node", "index", "stop_gradient")
+
+
 class Scope:
-    """What a region reads from around it: value -> a handle on it, as it was when it was first read."""
+    """What a region reads from around it: value -> a handle on it, as it was when it was first read.
+
+    held: id -> a tensor from around that is written in the region, and what it was before, to be put back.
+    """
 
     def __init__(self, block: Block):
         self.block = block
         self.handles: dict[Value, Tensor] = {}
+        self.held: dict[int, tuple[Tensor, dict[str, Any]]] = {}
+
+    def note_write(self, x: Tensor) -> None:
+        """`x`, and its views, will be written."""
+        if id(x) in self.held or isinstance(x.payload, Value) and self.defines(x.payload):
+            return
+        self.held[id(x)] = x, {name: getattr(x, name) for name in WRITTEN}
+        for view in live_views(x):
+            self.note_write(view)
+
+    def take_back(self) -> dict[int, tuple[Tensor, Tensor]]:
+        """Let what has been written in the region be as it was around it; returns id -> (the tensor, a handle on what
+        it held at the end)."""
+        found = {}
+        for key, (x, before) in self.held.items():
+            now = Tensor(x.payload)
+            now.node, now.index, now.stop_gradient = x.node, x.index, x.stop_gradient
+            found[key] = x, now
+            for name, value in before.items():
+                setattr(x, name, value)
+        self.held.clear()
+        return found
 
     def read(self, x: Tensor) -> None:
         if x.payload in self.handles or self.defines(x.payload):
