@@ -1,0 +1,17 @@
+"""Paddle's form of a program, and the way there and back.
+
+Our rows and Paddle's operators differ in places: ours take the key of a random draw as an operand, Paddle's keep a
+seed; Paddle's `sum` has a `dtype`, its `slice` three attributes more, and where ours store 64-bit numbers Paddle's often
+store 32.  A program *in Paddle's form* (`program.form == "paddle"`) is an ordinary program whose operations are exactly
+Paddle's.  It is printed, parsed, saved and loaded; what runs, is differentiated and goes through passes is ours.
+
+    to_paddle(program)      our form -> Paddle's     (save)
+    from_paddle(program)    Paddle's form -> ours    (load)
+
+The numbers do not change on the way.
+"""
+
+from minipd.ir.paddle.load import from_paddle
+from minipd.ir.paddle.save import to_paddle
+
+__all__ = ["from_paddle", "to_paddle"]

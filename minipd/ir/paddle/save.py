@@ -1,0 +1,219 @@
+"""Our form -> Paddle's.
+
+Every operation is visited once, in order; `values` says which value of the new program stands for which old one.  Calls
+of rows go through their form (`form`), or through `same` where the signatures agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minipd.framework.errors import InputError
+from minipd.framework.row import Row
+from minipd.ir.attributes import Attribute, DoubleAttribute, PlaceAttribute
+from minipd.ir.block import Block
+from minipd.ir.builder import ANYWHERE, CPU, Builder
+from minipd.ir.dialect import COMMON_ATTRIBUTES
+from minipd.ir.operation import Operation, user_error
+from minipd.ir.paddle.form import SAVES
+from minipd.ir.paddle.signatures import REQUIRED, Signature, of_kind, signature
+from minipd.ir.program import Program
+from minipd.ir.schema import constant_of, mutable_operands, number_of_tensors, static_attrs, vector_result
+from minipd.ir.types import NULL_TYPE, DenseTensorType, Type
+from minipd.ir.value import OpResult, Value
+
+__all__ = ["Call", "Saver", "problem", "to_paddle"]
+
+
+def to_paddle(program: Program) -> Program:
+    """The same program in Paddle's form: operands, attributes and their kinds as Paddle 3.3 has them.
+
+    Raises: InputError for an operator that Paddle has nothing for (a collective, a shard's window), naming it.
+    """
+    if program.form == "paddle":
+        return program
+    saver = Saver()
+    for c in program.constraints:
+        saver.program.constraints.add(c)
+    saver.block(program.global_block(), saver.program.global_block())
+    return saver.program
+
+
+class Call:
+    """A call of a row, as a form reads it.
+
+    tensors: the operands that are tensors, as values of the new program; a vector is one.  attrs: Python values of all
+    attributes that are known.  given: attribute -> the value of the new program, where it is an operand.
+    types: of the results.
+    """
+
+    def __init__(self, saver: Saver, op: Operation, row: Row):
+        self.op, self.row = op, row
+        self.sources = op.operands_source()[:number_of_tensors(op, row)]
+        self.tensors = [saver.values[v] for v in self.sources]
+        self.attrs: dict[str, Any] = static_attrs(op)
+        self.given: dict[str, Value] = {}
+        for name, value in mutable_operands(op).items():
+            self.given[name] = saver.values[value]
+            found = constant_of(value)
+            if found is not None:
+                self.attrs[name] = found
+        self.types: list[Type] = [r.type() for r in op.results()]
+
+    def expect(self, **values: Any) -> None:
+        """Raises: InputError if an attribute has another value: Paddle has no such attribute."""
+        for name, value in values.items():
+            if self.attrs[name] != value:
+                raise InputError(f"{name}={value!r}, since Paddle's operator has no such attribute",
+                                 user_error(self.op, f"{name}={self.attrs[name]!r}"), "save the program of one process")
+
+
+class Saver:
+    """The new program, and the values that are there.  `build` appends to the block that is being written."""
+
+    def __init__(self) -> None:
+        self.program = Program()
+        self.program.form = "paddle"
+        self.build = Builder(self.program.global_block())
+        self.values: dict[Value, Value] = {}
+        self.common: dict[str, Attribute] = {}
+
+    def block(self, source: Block, target: Block) -> None:
+        """Translate `source` into `target`; what waits is on a stack, so nesting costs no frames."""
+        pending = [(iter(source.ops), target)]
+        while pending:
+            ops, into = pending[-1]
+            op = next(ops, None)
+            if op is None:
+                pending.pop()
+                continue
+            self.build.set_insertion_point_to_block_end(into)
+            new = self.operation(op)
+            for old_region, region in zip(op.regions, [] if new is None else new.regions, strict=False):
+                for old in old_region.blocks:
+                    inner = region.add_block()
+                    for arg in old.args():
+                        copy = inner.add_arg(arg.type())
+                        copy.attributes.update(arg.attributes)
+                        self.values[arg] = copy
+                    pending.append((iter(old.ops), inner))
+            if new is not None and len(new.regions) > 1:        # regions in their order
+                count = sum(len(r.blocks) for r in new.regions)
+                pending[-count:] = reversed(pending[-count:])
+
+    def operation(self, op: Operation) -> Operation | None:
+        """Translate one operation; returns the copy if it is one that owns regions."""
+        self.common = {k: a for k, a in op.attributes.items() if k in COMMON_ATTRIBUTES and k != "place"}
+        row = op.row
+        if row is None or row.name in PLAIN:
+            return self.copy(op)
+        call = Call(self, op, row)
+        save = SAVES.get(row.name)
+        results = same(self, call) if save is None else save(self, call)
+        if isinstance(results, Value):
+            results = [results]
+        for old, new in zip(op.results(), results, strict=True):
+            self.values[old] = new
+            for flag in ("stop_gradient", "persistable"):
+                if old.attribute(flag) is not None and new.attribute(flag) != old.attribute(flag):
+                    new.set_attribute(flag, old.attribute(flag))        # type: ignore[arg-type]
+        return None
+
+    def copy(self, op: Operation) -> Operation:
+        """The operation as it is, but for the kinds of its attributes."""
+        found = signature(op.name().removeprefix("pd_op."))
+        attributes = dict(op.attributes)
+        if found is not None:
+            attributes = {k: of_kind(found.attrs[k][0], a) if k in found.attrs else a for k, a in attributes.items()}
+        operands = [None if v is None else self.values[v] for v in op.operands_source()]
+        new = self.build.build(op.name(), operands, attributes, [r.type() for r in op.results()], op.num_regions())
+        self.values.update(zip(op.results(), new.results(), strict=True))
+        return new
+
+    # ------------------------------------------------------------------------------------------- for forms
+    def op(self, name: str, operands: Sequence[Value | None], attrs: dict[str, Any], types: Sequence[Type | None],
+           ) -> list[OpResult]:
+        """Append Paddle's operator `name`.
+
+        attrs: Python values; those that are missing get Paddle's default, `place` the undefined one, and all the kind
+        that Paddle has.  types: None for a result that is absent.
+        """
+        found = signature(name)
+        assert found is not None, f"Paddle has no operator {name}"
+        attributes: dict[str, Attribute] = {}
+        for key, (kind, default) in found.attrs.items():
+            value = attrs[key] if key in attrs else ANYWHERE if kind == "place" and default is REQUIRED else default
+            assert value is not REQUIRED, f"{name}: attribute {key} has no default"
+            attributes[key] = value if isinstance(value, PlaceAttribute) else of_kind(kind, value)
+        stop = [v is None or v.stop_gradient for v in operands]
+        flags = {"stop_gradient": [all(stop)] * len(types)} if types else {}
+        given = {k: a for k, a in self.common.items() if k not in ("stop_gradient", "persistable")}
+        op = self.build.build(f"pd_op.{name}", operands, {**attributes, **flags, **given},
+                              [NULL_TYPE if t is None else t for t in types])
+        return op.results()
+
+    def number(self, value: Any, dtype: Any = "float32") -> OpResult:
+        """A `pd_op.full` of one number: what an attribute becomes that is an operand."""
+        type = DenseTensorType((1,), dtype)
+        attributes = {"shape": (1,), "value": DoubleAttribute(float(value)), "dtype": type.dtype, "place": CPU,
+                      "stop_gradient": [True]}
+        return self.build.build("pd_op.full", (), attributes, [type]).result(0)
+
+    def ints(self, value: Sequence) -> OpResult:
+        """A `pd_op.full_int_array`."""
+        type = DenseTensorType((len(value),), "int64")
+        attributes = {"value": of_kind("array<i64>", value), "dtype": type.dtype, "place": CPU, "stop_gradient": [True]}
+        return self.build.build("pd_op.full_int_array", (), attributes, [type]).result(0)
+
+    def operand(self, call: Call, name: str, kind: str) -> Value:
+        """The operand for attribute `name`: the one that is there, or a new constant."""
+        return call.given[name] if name in call.given else self.constant(call.attrs[name], kind)
+
+    def constant(self, value: Any, kind: str) -> OpResult:
+        if kind == "ints":
+            return self.ints(value)
+        return self.number(value, {"i32": "int32", "i64": "int64", "f64": "float64"}.get(kind, "float32"))
+
+
+#: rows that are copied as they are
+PLAIN = frozenset({"full_int_array"})
+
+
+def problem(row: Row) -> str | None:
+    """Why `same` cannot translate a row; None if it can."""
+    found = signature(row.name)
+    if row.dialect != "pd_op" or found is None:
+        return f"Paddle has no operator {row.name}"
+    if len(found.tensors) < len(row.inputs) or any(not o.optional for o in found.tensors[len(row.inputs):]):
+        return f"Paddle's {row.name} takes {', '.join(o.name for o in found.tensors)}"
+    lost = [a for a in row.attrs if a not in found.attrs and a not in found.mutable]
+    if lost:
+        return f"Paddle's {row.name} has no attribute {lost[0]}"
+    asked = [a for a, (kind, default) in found.attrs.items()
+             if a not in row.attrs and default is REQUIRED and kind != "place"]
+    asked += [a for a, operand in found.mutable.items() if a not in row.attrs and operand.default is REQUIRED]
+    if asked:
+        return f"Paddle's {row.name} has an attribute {asked[0]} without default"
+    if len(found.results) != (1 if vector_result(row) else len(row.outputs)):
+        return f"Paddle's {row.name} has the results {', '.join(found.results)}"
+    return None
+
+
+def same(saver: Saver, call: Call) -> Sequence[Value]:
+    """Paddle's operator of the same name: tensors in order, then attributes that are operands, by their names."""
+    wrong = problem(call.row)
+    if wrong is not None:
+        raise InputError("an operator that Paddle has", user_error(call.op, wrong), "compute it with other operators")
+    found = signature(call.row.name)
+    assert found is not None
+    place = {"place": call.op.attributes["place"]} if "place" in call.op.attributes else {}
+    return saver.op(call.row.name, operands(saver, call, found), {**call.attrs, **place}, call.types)
+
+
+def operands(saver: Saver, call: Call, found: Signature) -> list[Value | None]:
+    """The operands in Paddle's order; tensors that are not given are absent."""
+    tensors = iter(call.tensors)
+    return [next(tensors, None) if not o.kind else
+            saver.operand(call, o.name, o.kind) if o.name in call.attrs or o.name in call.given else
+            saver.constant(o.default.value, o.kind) for o in found.operands]
