@@ -18,6 +18,7 @@ from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.ir.program import Program
 from minipd.jit.compiled import Compiled, flat, rebuilt
+from minipd.jit.dy2static import traceable, transformed
 from minipd.jit.signature import arguments, as_tensors, input_specs, key_of, modes, modes_of
 from minipd.jit.stages import Options
 from minipd.nn.layer import Layer
@@ -72,7 +73,7 @@ class StaticFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         function = self.dygraph_function
         if not current().flags.get(ENABLED, True) or not isinstance(current().ground, Kernels):
-            return function(*args, **kwargs)        # inside of another trace: a part of that program
+            return transformed(function)(*args, **kwargs)        # inside of another trace: a part of that program
         args, kwargs = as_tensors(args), as_tensors(kwargs)
         tensors, structure = flat(args, kwargs)
         self.last = compiled = self._compiled(function, tensors, structure, (args, kwargs))
@@ -86,7 +87,7 @@ class StaticFunction:
                modes_of(list(layers.values())), tuple(map(id, state.values())))
         found = self.cache.get(key)
         if found is None or not found.holds():
-            found = self.cache[key] = Compiled(self.name, rebuilt(structure, function), specs, state, self.options)
+            found = self.cache[key] = Compiled(self.name, rebuilt(structure, traceable(function)), specs, state, self.options)
             found.keeps = (tree, state)         # type: ignore[attr-defined]  # the key knows objects by their ids
         return found
 

@@ -1,0 +1,47 @@
+"""Control flow of Python for tensors: functions are rewritten before they are traced.
+
+A trace runs a function once, so a branch on a tensor, whose value no trace knows, has to be seen as a branch.  `rewrite`
+changes the syntax tree of a function so that every `if`, loop and truth value goes through a converter (`operators`),
+which decides when it is called: a Python value, or an eager tensor, is Python's own affair, exactly as it was; a traced
+tensor becomes a `pd_op.if` or a `pd_op.while`.
+
+    source, scopes, nodes                   reading, asking and making pieces of syntax trees
+    expressions, loop_exits, early_return, to_functions, rewrite            the passes, and their order
+    branches, loops, traced_loop, indexed, logic, asserts, builtins, calls  the converters
+    variables, merging, reasons             what a block changes; two values as one; variables without a value
+    levels                                  what Paddle prints of all this
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from minipd.jit.dy2static.calls import Call, ignore_module, rewritten_layers
+from minipd.jit.dy2static.reasons import explained
+from minipd.jit.dy2static.rewrite import text_of
+
+__all__ = ["explained", "ignore_module", "rewritten_layers", "text_of", "traceable", "transformed"]
+
+
+def transformed(function: Callable) -> Callable:
+    """The function with its control flow open to tensors; itself where there is nothing to rewrite.
+
+    It has the same closure cells, globals, defaults and names, and its lines are those of the user's file.
+
+    >>> def f(x):
+    ...     return 1 if x > 0 else 2
+    >>> transformed(f)(3)
+    1
+    """
+    return Call(function)
+
+
+def traceable(function: Callable) -> Callable:
+    """The transformed function, as it is to be traced: an error about a variable without a value says why."""
+    inner = transformed(function)
+
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        with explained():
+            return inner(*args, **kwargs)
+    return traced

@@ -1,0 +1,185 @@
+"""`if` and `a if c else b`.  A condition of Python's, or an eager tensor: Python's own.  A traced tensor: a `pd_op.if`.
+
+Both blocks are traced, each into its region, from the same start: what the first has changed is taken back before the
+second.  Then what they have left is merged, variable by variable; what can be had from one block only, or is no tensor
+and differs, is left empty (see `reasons`), unless it is what the function returns: that has to agree.
+"""
+
+from __future__ import annotations
+
+import linecache
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minipd.framework.constraints import PACKAGE, user_line
+from minipd.framework.rank import current
+from minipd.framework.tensor import Tensor
+from minipd.framework.views import rebind
+from minipd.ir.structure import Leaf
+from minipd.ir.trace import Trace
+from minipd.ir.value import Value
+from minipd.jit.dy2static.logic import traced, truth
+from minipd.jit.dy2static.merging import Apart, Merge, mapped, spelled
+from minipd.jit.dy2static.reasons import Undecided, leave_empty
+from minipd.jit.dy2static.variables import MISSING, Place, places
+from minipd.static.control_flow import record
+
+__all__: list[str] = []
+
+#: what `loop_exits` calls the variables that hold what a loop returns: read only where they are set
+GUARDED = "return_value_"
+
+
+def If(test: Any, true_fn: types.FunctionType, false_fn: types.FunctionType | None, names: Sequence[str],
+       local: Sequence[str] = ()) -> Any:
+    """`if test: true_fn() else: false_fn()`; the result is that of the function that is called.
+
+    names: what the functions may change.  local: variables that they may change too, which nobody looks at afterwards.
+    """
+    if not traced(test):
+        if test:
+            return true_fn()
+        return None if false_fn is None else false_fn()
+    functions = [f for f in (true_fn, false_fn) if f is not None]
+    return Branch(truth(test), (true_fn, false_fn), places(names, functions),
+                  places(local, functions)).write()
+
+
+def IfExp(test: Any, true_fn: Callable, false_fn: Callable) -> Any:
+    """`true_fn() if test else false_fn()`"""
+    if not traced(test):
+        return true_fn() if test else false_fn()
+    return choose(truth(test), true_fn, false_fn)
+
+
+def choose(test: Tensor, true_fn: Any, false_fn: Any) -> Any:
+    """The value of one of two functions without other effects."""
+    return Branch(test, (true_fn, false_fn), []).write()
+
+
+class Branch:
+    """A branch that is being traced.  blocks: the two functions.  places: what they may change; local: the same, but of
+    no interest afterwards."""
+
+    def __init__(self, test: Tensor, blocks: tuple, places: list[Place], local: Sequence[Place] = ()):
+        self.test, self.blocks, self.places, self.local = test, blocks, places, local
+        self.trace: Trace = current().ground
+        self.where = user_line()
+
+    def write(self) -> Any:
+        trace = self.trace
+        op = trace.build.build("pd_op.if", [trace.value(self.test.payload)], {"op_callstack": (self.where,)},
+                               num_regions=2)
+        handles: dict[Value, Tensor] = {}
+        sides = []
+        for region, block in zip(op.regions, self.blocks, strict=True):
+            with trace.inside(region.add_block()) as scope:
+                sides.append(self.side(block, scope))
+            handles.update(scope.handles)
+        merge = Merge()
+        result = self.result(merge, sides)
+        after = [self.variable(merge, i, *(s.values[i] for s in sides)) for i in range(len(self.places))]
+        written = {k: x for s in sides for k, (x, _) in s.written.items()}
+        writes = [(x, merge.of(*(s.written.get(k, (x, x))[1] for s in sides))) for k, x in written.items()]
+        for i, region in enumerate(op.regions):
+            with trace.inside(region.front()) as scope:
+                trace.build.build("cf.yield", merge.values(trace, i))
+            handles.update(scope.handles)
+        outs = []
+        for left, right in zip(*(r.front().back().operands_source() for r in op.regions), strict=True):
+            value = op.add_result(left.type())
+            value.stop_gradient = left.stop_gradient and right.stop_gradient or not current().grad_enabled
+            outs.append(Tensor(value))
+            outs[-1].stop_gradient = value.stop_gradient
+        record(trace, op, [], handles, outs)
+
+        def filled(tree: Any) -> Any:
+            return mapped(tree, lambda leaf: outs[leaf.index] if isinstance(leaf, Leaf) else leaf)
+        for place, tree in zip(self.places, after, strict=True):
+            place.put(filled(tree))
+        for x, tree in writes:
+            if x.view_of is None or id(x.view_of[0]) not in written:        # views follow their base
+                rebind(x, filled(tree), "an in-place write in a branch")
+        return filled(result)
+
+    def side(self, block: Any, scope: Any) -> Side:
+        every = [*self.places, *self.local]
+        before = [p.get() for p in every]
+        try:
+            result = None if block is None else block()
+            return Side(result, [p.get() for p in self.places], scope.take_back())
+        except Exception as error:
+            if not getattr(error, "branch_told", False) and not isinstance(error, NameError):
+                error.branch_told = True            # type: ignore[attr-defined]
+                error.add_note(f"while tracing a branch of the condition at {self.where}, which is a tensor: both "
+                               "branches are traced, and the program takes one of them")
+            raise
+        finally:
+            for place, value in zip(every, before, strict=True):
+                place.put(value)
+
+    def result(self, merge: Merge, sides: list[Side]) -> Any:
+        try:
+            return merge.of(sides[0].result, sides[1].result)
+        except Apart:
+            raise TypeError(
+                f"expected what the condition at {self.where} decides to be alike on both sides, got "
+                f"{spelled(sides[0].result)} when it is True{self._last(0)} and {spelled(sides[1].result)} when it is "
+                f"False{self._last(1)}: the condition is a tensor, so one program must hold both. Let both sides have "
+                "the same structure, shapes and dtypes, or decide it by a Python value") from None
+
+    def variable(self, merge: Merge, i: int, true: Any, false: Any) -> Any:
+        place = self.places[i]
+        if true is MISSING and false is MISSING:
+            return MISSING
+        if true is MISSING or false is MISSING:
+            if place.name.startswith(GUARDED):
+                return merge.guarded(false if true is MISSING else true, false is MISSING)
+            if place.is_variable:
+                leave_empty(self.where, place.name, f"`{place.name}` is undefined when the condition is "
+                            f"{false is MISSING and 'False' or 'True'} (line {self.line}: the condition is a tensor, "
+                            f"and only the program knows it). Give `{place.name}` a value before the `if`, or in both "
+                            "branches")
+                return MISSING
+        try:
+            return merge.of(true, false)
+        except Apart:
+            text = (f"`{place.name}` is {spelled(true)} when the condition is True{self._first(0)} and "
+                    f"{spelled(false)} when it is False{self._first(1)}: the condition at {self.where} is a tensor, and "
+                    "one variable of the program has one type")
+            if place.is_variable and not place.name.startswith(GUARDED):
+                leave_empty(self.where, place.name, text, Undecided)
+                return MISSING
+            raise TypeError(text) from None
+
+    # ------------------------------------------------------------------------------------------------ for errors
+    @property
+    def line(self) -> str:
+        return self.where.rpartition(":")[2]
+
+    def _code(self, side: int) -> types.CodeType | None:
+        """The user's code of a block."""
+        block = self.blocks[side]
+        code = getattr(getattr(block, "func", block), "__code__", None)
+        return None if code is None or code.co_filename.startswith(PACKAGE) else code
+
+    def _first(self, side: int) -> str:
+        code = self._code(side)
+        return "" if code is None else f" (line {code.co_firstlineno})"
+
+    def _last(self, side: int) -> str:
+        """The line where a block ends, with its text: that of its `return`."""
+        code = self._code(side)
+        if code is None:
+            return ""
+        lines = [n for _, _, n in code.co_lines() if n is not None]
+        text = linecache.getline(code.co_filename, lines[-1]).strip()
+        return f" (line {lines[-1]}: `{text}`)" if text else f" (line {lines[-1]})"
+
+
+class Side:
+    """What a block has left.  written: id -> (a tensor that was written in place, what it held at the end)."""
+
+    def __init__(self, result: Any, values: list[Any], written: dict[int, tuple[Tensor, Tensor]]):
+        self.result, self.values, self.written = result, values, written

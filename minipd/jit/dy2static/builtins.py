@@ -1,0 +1,58 @@
+"""Functions of Python's on traced tensors: casts, `len`, `range`, `enumerate`, `zip`, `print`."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+from minipd.framework import dtype as dtypes
+from minipd.framework.dim import DimExpr
+from minipd.framework.meta import describe
+from minipd.framework.rank import current
+from minipd.framework.tensor import Tensor
+from minipd.jit.dy2static.indexed import make_enumerate, make_range, make_zip
+from minipd.jit.dy2static.logic import traced, truth
+from minipd.ops.cast import cast
+
+__all__: list[str] = []
+
+
+def one(x: Tensor, asked: str) -> Tensor:
+    """A traced tensor of one element as one of shape []; no gradient goes through what Python takes as a number."""
+    if x.shape == []:
+        return x.detach()
+    if all(isinstance(d, int) and d != 1 for d in x.payload.shape):
+        raise ValueError(f"{asked}: expected a tensor of one element, got {describe(x.payload)}; reduce it first (sum, "
+                         "max, ...), or take one element by its index")
+    return x.detach().reshape([])
+
+
+def to_int(*args: Any, **kwargs: Any) -> Any:
+    """`int(x)`: of a traced tensor, its whole part as int64."""
+    return cast(one(args[0], "int()"), "int64") if args and traced(args[0]) else int(*args, **kwargs)
+
+
+def to_float(*args: Any) -> Any:
+    """`float(x)`: a traced tensor of floats keeps its dtype, others get the default dtype."""
+    if not args or not traced(args[0]):
+        return float(*args)
+    x = one(args[0], "float()")
+    return x if x.payload.dtype in dtypes.INEXACT else cast(x, dtypes.of(current().default_dtype).name)
+
+
+def to_bool(*args: Any) -> Any:
+    return truth(args[0]) if args and traced(args[0]) else bool(*args)
+
+
+def length(x: Any) -> Any:
+    """`len(x)`: the first dimension; as a tensor where only the program knows it."""
+    if traced(x) and x.payload.shape and isinstance(x.payload.shape[0], DimExpr):
+        return Tensor(current().ground.value(x.payload.shape[0]))
+    return len(x)
+
+
+BUILTINS: dict[Any, Callable] = {
+    builtins.int: to_int, builtins.float: to_float, builtins.bool: to_bool, builtins.len: length,
+    builtins.range: make_range, builtins.enumerate: make_enumerate, builtins.zip: make_zip,
+}

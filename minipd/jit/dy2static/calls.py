@@ -1,0 +1,127 @@
+"""`f(...)` is `_jst.Call(f)(...)`: what a transformed function calls is transformed too.
+
+    a user's function, lambda, method               rewritten (see `rewrite`)
+    a layer                                         itself, with the `forward` of it and of the layers inside rewritten
+    an object with `__call__`, a partial            of a rewritten function
+    print, len, range, enumerate, zip, int, ...     the converter, for traced tensors
+    minipd, numpy, the standard library, classes, generators, `not_to_static`       as they are
+
+The library calls some functions that it is given, in the midst of a trace: those are rewritten before they are passed.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sysconfig
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from minipd.framework.constraints import PACKAGE
+from minipd.jit.dy2static.builtins import BUILTINS
+from minipd.jit.dy2static.rewrite import rewritten
+from minipd.nn.layer import Layer
+
+__all__ = ["ignore_module"]
+
+STDLIB = tuple(os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib"))
+SITE = tuple(os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("purelib", "platlib"))
+#: modules whose functions stay as they are; they compute on what is no tensor
+_ignored = {"numpy", "scipy", "numba", "pytest", "_pytest", "hypothesis", "matplotlib", "pandas", "rich", "minipd",
+            "paddle"}
+#: functions of the library that call what they are given
+_TAKE_FUNCTIONS = {"recompute", "cond", "while_loop", "case", "switch_case"}
+
+
+def ignore_module(modules: Any) -> None:
+    """Leave the functions of these modules as they are (Paddle's `paddle.jit.ignore_module`).
+
+    >>> import textwrap
+    >>> ignore_module([textwrap])
+    """
+    for module in modules if isinstance(modules, (list, tuple)) else [modules]:
+        if not isinstance(module, types.ModuleType):
+            raise TypeError(f"ignore_module: expected modules, got {module!r}")
+        _ignored.add(module.__name__)
+
+
+def Call(f: Any) -> Any:
+    """What to call instead of `f`."""
+    kind = type(f)
+    if kind is types.BuiltinFunctionType or kind is type:
+        try:
+            return BUILTINS.get(f, f)
+        except TypeError:               # a method of something that has no hash
+            return f
+    if kind is types.FunctionType:
+        if getattr(f, "__not_to_static__", False):
+            return f
+        if f.__name__ in _TAKE_FUNCTIONS and is_library(f):
+            return _with_functions(f)
+        return f if is_library(f) else rewritten(f)
+    if kind is types.MethodType:
+        return types.MethodType(Call(f.__func__), f.__self__) if type(f.__func__) is types.FunctionType else f
+    if kind is functools.partial:
+        return functools.partial(Call(f.func), *f.args, **f.keywords)
+    if isinstance(f, Layer):
+        return functools.partial(_call_layer, f)
+    if isinstance(f, type) or not callable(f):
+        return f
+    method = getattr(kind, "__call__", None)
+    if type(method) is types.FunctionType and not is_library(method):
+        return types.MethodType(Call(method), f)
+    return f
+
+
+def is_library(f: types.FunctionType) -> bool:
+    """Whether a function belongs to the library, to Python, or to a module that is ignored."""
+    module = f.__module__ or ""
+    if module in _ignored or module.partition(".")[0] in _ignored or any(
+            module.startswith(name + ".") for name in _ignored):
+        return True
+    file = f.__code__.co_filename
+    return file.startswith((PACKAGE, "<frozen")) or file.startswith(STDLIB) and not file.startswith(SITE)
+
+
+def _with_functions(f: Callable) -> Callable:
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return f(*map(_function, args), **{k: _function(v) for k, v in kwargs.items()})
+    return called
+
+
+def _function(x: Any) -> Any:
+    if isinstance(x, (list, tuple)) and not hasattr(x, "_fields"):
+        return type(x)(map(_function, x))
+    return Call(x) if isinstance(x, (types.FunctionType, types.MethodType)) else x
+
+
+# ----------------------------------------------------------------------------------------------------------- layers
+def _call_layer(layer: Layer, *args: Any, **kwargs: Any) -> Any:
+    with rewritten_layers(layer):
+        return layer(*args, **kwargs)
+
+
+@contextmanager
+def rewritten_layers(layer: Layer) -> Iterator[None]:
+    """Let a layer, and those inside, compute with their `forward` rewritten: a container of the library's calls the
+    user's layers in it."""
+    changed = []
+    for one in layer.sublayers(include_self=True):
+        forward = one.__dict__.get("forward")
+        function = forward if forward is not None else types.MethodType(type(one).forward, one)
+        if not isinstance(function, types.MethodType) and not isinstance(function, types.FunctionType):
+            continue
+        new = Call(function)
+        if getattr(new, "__func__", new) is not getattr(function, "__func__", function):
+            changed.append((one, forward))
+            one.__dict__["forward"] = new
+    try:
+        yield
+    finally:
+        for one, forward in changed:
+            if forward is None:
+                one.__dict__.pop("forward", None)
+            else:
+                one.__dict__["forward"] = forward

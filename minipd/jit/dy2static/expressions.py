@@ -1,0 +1,148 @@
+"""Expressions: calls, `and` / `or` / `not`, comparisons, `a if c else b`, `assert`.
+
+    f(x)                    _jst.Call(f)(x)
+    a and b                 _jst.And(a, lambda: b)
+    0 < x < n               _jst.Compare(0, '<', lambda: x, '<', lambda: n)
+    x in xs                 _jst.In(x, xs)
+    a if c else b           _jst.IfExp(c, lambda: a, lambda: b)
+    assert c, m             _jst.Assert(c, lambda: m)
+
+What Python evaluates late, or not at all, is in a lambda.  An assignment expression inside would be the lambda's own, so
+such an expression stays as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from minipd.jit.dy2static.nodes import at, call, thunk
+from minipd.jit.dy2static.scopes import INNER, is_part
+
+__all__: list[str] = []
+
+SIGNS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+
+
+def movable(*exprs: ast.expr) -> bool:
+    """Whether these may go into a lambda."""
+    return not any(isinstance(n, (ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await))
+                   for e in exprs for n in ast.walk(e))
+
+
+class Expressions(ast.NodeTransformer):
+    """The expressions of one function; inner functions have their own turn.
+
+    me: the name of its first parameter, which `super()` means.
+    """
+
+    def __init__(self, me: str | None):
+        self.me = me
+
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, INNER) and not isinstance(node, ast.Lambda) and not is_part(node):
+            return self.around(node)
+        return super().visit(node)
+
+    def around(self, node: Any) -> Any:
+        """Of an inner function or class: what is evaluated out here."""
+        if isinstance(node, ast.ClassDef):
+            node.bases = [self.visit(b) for b in node.bases]
+        else:
+            node.args.defaults = [self.visit(d) for d in node.args.defaults]
+            node.args.kw_defaults = [d and self.visit(d) for d in node.args.kw_defaults]
+        node.decorator_list = [self.visit(d) for d in node.decorator_list]
+        return node
+
+    # ------------------------------------------------------------------------------------------------- calls
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        if isinstance(node.func, ast.Name) and node.func.id == "super":
+            if not node.args and not node.keywords and self.me:
+                node.args = [at(ast.Name("__class__", ast.Load()), node), at(ast.Name(self.me, ast.Load()), node)]
+            return node
+        self.generic_visit(node)
+        node.func = call("Call", node.func)
+        return node
+
+    # --------------------------------------------------------------------------------------------- truth values
+    def test(self, node: ast.expr) -> ast.expr:
+        """An expression of which only the truth is asked."""
+        if isinstance(node, ast.BoolOp):
+            return self.bool_op(node, test=True)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return self.visit_UnaryOp(node)
+        return self.visit(node)
+
+    def bool_op(self, node: ast.BoolOp, test: bool = False) -> ast.expr:
+        first, *others = [self.test(v) if test else self.visit(v) for v in node.values]
+        if not movable(*others):
+            node.values = [first, *others]
+            return node
+        name = "And" if isinstance(node.op, ast.And) else "Or"
+        for other in others:
+            first = call(name, first, thunk(other), keywords={"test": True} if test else None, place=node)
+        return first
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        return self.bool_op(node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        if isinstance(node.op, ast.Not):
+            return call("Not", self.test(node.operand), place=node)
+        return self.generic_visit(node)                                     # type: ignore[return-value]
+
+    def visit_If(self, node: ast.If) -> ast.stmt:
+        node.test = self.test(node.test)
+        node.body, node.orelse = self.statements(node.body), self.statements(node.orelse)
+        return node
+
+    visit_While = visit_If
+
+    def statements(self, stmts: list[ast.stmt]) -> list[ast.stmt]:
+        return [self.visit(s) for s in stmts]
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        test, body, orelse = self.test(node.test), self.visit(node.body), self.visit(node.orelse)
+        if not movable(body, orelse):
+            node.test, node.body, node.orelse = test, body, orelse
+            return node
+        return call("IfExp", test, thunk(body), thunk(orelse), place=node)
+
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        test = self.test(node.test)
+        message = [self.visit(node.msg)] if node.msg else []
+        if not movable(*message):
+            node.test, node.msg = test, message[0]
+            return node
+        return at(ast.Expr(call("Assert", test, *map(thunk, message), place=node)), node)
+
+    # ---------------------------------------------------------------------------------------------- comparisons
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        self.generic_visit(node)
+        op = node.ops[0]
+        if len(node.ops) == 1:
+            if not isinstance(op, (ast.In, ast.NotIn)):
+                return node
+            return call("In" if isinstance(op, ast.In) else "NotIn", node.left, node.comparators[0], place=node)
+        if not movable(*node.comparators) or not all(type(o) in SIGNS for o in node.ops):
+            return node
+        rest: list[ast.expr] = []
+        for o, right in zip(node.ops, node.comparators, strict=True):
+            rest += [at(ast.Constant(SIGNS[type(o)]), right), thunk(right)]
+        return call("Compare", node.left, *rest, place=node)
+
+    # -------------------------------------------------------------------------------------------- comprehensions
+    def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
+        node.iter = self.visit(node.iter)
+        node.ifs = [self.test(i) for i in node.ifs]
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        node.args.defaults = [self.visit(d) for d in node.args.defaults]
+        node.args.kw_defaults = [d and self.visit(d) for d in node.args.kw_defaults]
+        if not movable(node.body):          # a generator, or with names of its own
+            return node
+        node.body = Expressions(None).visit(node.body)
+        return node
+
+

@@ -1,0 +1,217 @@
+"""A loop that the program decides: which variables go from iteration to iteration, and what becomes of the others.
+
+That is found by tracing the body.  It is traced again where it tells something new: that a variable changes its type or
+is no tensor, which then no iteration hands to the next; that a tensor around the loop is written in place; what the loop
+returns.  (`static.loops` traces again for its own reasons: the dtype of a number, a gradient.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from minipd.autograd.tape import record_call
+from minipd.framework.constraints import user_line
+from minipd.framework.rank import current
+from minipd.framework.tensor import Tensor
+from minipd.framework.views import rebind
+from minipd.ir.trace import Trace
+from minipd.jit.dy2static.branches import GUARDED, Branch
+from minipd.jit.dy2static.logic import traced, truth
+from minipd.jit.dy2static.merging import NUMBERS, Apart, equal, mapped, meta, spelled
+from minipd.jit.dy2static.reasons import Undecided, leave_empty
+from minipd.jit.dy2static.variables import MISSING, Place
+from minipd.ops.creation import full
+from minipd.static.loops import write_loop
+
+__all__: list[str] = []
+
+
+class Again(Exception):
+    """The body has to be traced once more."""
+
+
+@dataclass
+class Spec:
+    """The type of a tensor."""
+
+    shape: tuple
+    dtype: np.dtype
+
+
+class TracedLoop:
+    """A loop that is being traced.
+
+    goes_on: the test before the first iteration.  places: what test and body may change.  flag: which of them ends it.
+    before: their values around the loop.  dropped: the places whose values no iteration hands to the next, and why.
+    guarded: what stands for a value that the loop returns, before it does.  written: tensors around the loop that are
+    written in place.
+    """
+
+    def __init__(self, goes_on: Tensor, test_fn: Callable, body_fn: Callable, places: list[Place], flag: Place | None):
+        self.trace: Trace = current().ground
+        self.goes_on, self.test_fn, self.body_fn, self.flag = goes_on, test_fn, body_fn, flag
+        self.places, self.where = places, user_line()
+        self.before = [p.get() for p in places]
+        self.dropped: dict[int, tuple[str, type[Exception]]] = {}
+        self.guarded: dict[int, Any] = {}
+        self.written: dict[int, Tensor] = {}
+        for i, (place, value) in enumerate(zip(places, self.before, strict=True)):
+            if value is MISSING:
+                self._drop(i, f"`{place.name}` is undefined when the loop at {self.where} runs no iteration: its end is "
+                              f"a tensor, which only the program knows. Give `{place.name}` a value before the loop",
+                           NameError)
+
+    def write(self) -> None:
+        while True:             # every reason to trace again is given at most once for each place or tensor
+            drawn, block = current().rng.get_state(), self.trace.build.block
+            last = block.back()
+            try:
+                values, written = self._write()
+                break
+            except Again:
+                current().rng.set_state(drawn)
+                while (op := block.back()) is not None and op is not last:
+                    op.erase()
+            finally:
+                self._put(self.before)
+        for i, (place, value) in enumerate(zip(self.places, values, strict=True)):
+            if i in self.dropped:
+                leave_empty(self.where, place.name, *self.dropped[i])
+            place.put(value)
+        for x, new in zip(self.written.values(), written, strict=True):
+            if x.view_of is None or id(x.view_of[0]) not in self.written:       # views follow their base
+                rebind(x, new, "an in-place write in a loop")
+
+    def _write(self) -> tuple[list[Any], list[Tensor]]:
+        """Write the loop; returns the values of the places after it, and of the tensors that it has written."""
+        start = [self._start(i) for i in range(len(self.places))]
+        carried = [i for i, value in enumerate(start) if _has_tensors(value)]
+
+        def body(_: Tensor, values: list, written: list) -> list:
+            inside = list(start)
+            mapped([values, written], _computed)
+            for i, value in zip(carried, values, strict=True):
+                inside[i] = value
+            self._put(inside)
+            for x, value in zip(self.written.values(), written, strict=True):
+                rebind(x, value, "an in-place write in a loop")
+            self.body_fn()
+            goes_on = self._test()
+            after, now = [p.get() for p in self.places], self.trace.scopes[-1].take_back()
+            self._learn(start, after, {k: x for k, (x, _) in now.items()})
+            return [goes_on, [self._settled(start[i], after[i]) for i in carried],
+                    [now[k][1] if k in now else handle_on(x) for k, x in self.written.items()]]
+        first = [self.goes_on, [start[i] for i in carried], [handle_on(x) for x in self.written.values()]]
+        names = ["the test", "the variables", "the tensors written in place"]
+        _, values, written = write_loop(self.trace, lambda go, *_: go, body, first, names)
+        found = list(start)
+        for i, value in zip(carried, values, strict=True):
+            found[i] = value
+        return found, written
+
+    def _test(self) -> Any:
+        """Whether there is another iteration."""
+        stopped = False if self.flag is None else self.flag.get()
+        if traced(stopped):
+            goes_on = Branch(truth(stopped), (lambda: False, self.test_fn), self.places).write()
+        else:
+            goes_on = False if stopped else truth(self.test_fn())
+        return goes_on if isinstance(goes_on, Tensor) else full([], bool(goes_on), "bool")
+
+    def _put(self, values: list[Any]) -> None:
+        for place, value in zip(self.places, values, strict=True):
+            place.put(value)
+
+    def _start(self, i: int) -> Any:
+        """What a place holds at the start of the loop, as far as it can be handed on."""
+        if i in self.guarded:
+            return mapped(self.guarded[i], lambda s: full(s.shape, 0, s.dtype.name) if isinstance(s, Spec) else s)
+        return MISSING if i in self.dropped else self.before[i]
+
+    # --------------------------------------------------------------------------------- from iteration to iteration
+    def _learn(self, start: list[Any], after: list[Any], written: dict[int, Tensor]) -> None:
+        """Compare what an iteration leaves with what the next one should start with.
+
+        Raises: Again where the loop has to be traced in another way; TypeError where there is none.
+        """
+        again = not written.keys() <= self.written.keys()
+        self.written |= written
+        for i, (place, old, new) in enumerate(zip(self.places, start, after, strict=True)):
+            if i in self.dropped:
+                if place.name.startswith(GUARDED) and new is not MISSING:
+                    self.guarded[i] = mapped(new, lambda x: Spec(*meta(x, x)) if isinstance(x, (Tensor, *NUMBERS))
+                                             else x)
+                    del self.dropped[i]
+                    again = True
+                continue
+            try:
+                self._settled(old, new)
+            except Apart:
+                if i in self.guarded or not place.is_variable:
+                    raise TypeError(self._changes(place, old, new)) from None
+                self._drop(i, self._changes(place, old, new), Undecided)
+                again = True
+        if again:
+            raise Again
+
+    def _settled(self, old: Any, new: Any) -> Any:
+        """What an iteration leaves, as the next one can take it: numbers in the dtype that the loop started with.
+
+        Raises: Apart.
+        """
+        leaf = (Tensor, *NUMBERS)
+        if isinstance(old, leaf) and isinstance(new, leaf):
+            (shape, dtype), (before, before_dtype) = meta(new, old), meta(old, new)
+            if shape != before or dtype != before_dtype:
+                raise Apart
+            return full((), new, dtype.name) if isinstance(new, NUMBERS) and isinstance(old, Tensor) else new
+        if type(old) is type(new):
+            if isinstance(old, (list, tuple)) and len(old) == len(new):
+                items = [self._settled(*pair) for pair in zip(old, new, strict=True)]
+                return type(old)(*items) if hasattr(old, "_fields") else type(old)(items)
+            if isinstance(old, dict) and list(old) == list(new):
+                return {k: self._settled(old[k], new[k]) for k in old}
+            if not isinstance(old, (list, tuple, dict)) and equal(old, new):
+                return new
+        raise Apart
+
+    def _drop(self, i: int, why: str, error: type[Exception]) -> None:
+        self.dropped[i] = why, error
+
+    def _changes(self, place: Place, old: Any, new: Any) -> str:
+        text = (f"`{place.name}` is {spelled(old)} before the loop at {self.where} and {spelled(new)} after an "
+                "iteration: the end of the loop is a tensor, and what goes from one iteration to the next has one "
+                "structure, shape and dtype")
+        if isinstance(old, list) and isinstance(new, list) and len(old) != len(new):
+            return text + (". A list cannot grow in a loop that the program counts: write into a tensor of full size "
+                           "(`out[i] = ...`), or loop over a Python range")
+        return text + ". Let it start as what it becomes (paddle.zeros of that shape and dtype), or cast it in the loop"
+
+
+class _Iteration:
+    """What the tape wants to know of the call that made what an iteration starts with."""
+
+    name, multi, raw_gradient = "an iteration", True, True
+
+
+def _computed(x: Any) -> None:
+    """What an iteration starts with was computed: it is no leaf, and may be written in place."""
+    if isinstance(x, Tensor) and not x.stop_gradient:
+        record_call(_Iteration, [], [x], lambda gradients: [])
+
+
+def handle_on(x: Tensor) -> Tensor:
+    """Another handle on what a tensor holds now."""
+    t = Tensor(x.payload)
+    t.node, t.index, t.stop_gradient = x.node, x.index, x.stop_gradient
+    return t
+
+
+def _has_tensors(tree: Any) -> bool:
+    found: list[bool] = []
+    mapped(tree, lambda x: found.append(isinstance(x, (Tensor, *NUMBERS))))
+    return any(found)
