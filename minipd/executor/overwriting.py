@@ -40,6 +40,7 @@ allow_overwriting("relu", 0, 0)
 allow_overwriting("sigmoid", 0, 0)
 allow_overwriting("silu", 0, 0)                 # the sigmoid has memory of its own until the last product
 allow_overwriting("swiglu", 0, 0, 1)            # likewise
+allow_overwriting("dropout", 0, 0)              # the mask is drawn first, then each element is scaled, or zeroed
 allow_overwriting("softmax", 0, 0)              # x less its maximum comes first
 allow_overwriting("cross_entropy_with_softmax", 0, 0)       # likewise
 allow_overwriting("cross_entropy_with_softmax_grad", 0, 1)  # the product with the loss' gradient comes first

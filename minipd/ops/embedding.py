@@ -151,7 +151,7 @@ class TakeAlongAxis:
         return TakeAlongAxisGrad(g, indices, as_operand(x), axis=axis)
 
 
-@op("take_along_axis_grad", Trait.ALLOCATES)
+@op("take_along_axis_grad")
 class TakeAlongAxisGrad:
     """g added up where the indices say along `axis`, into zeros like `like`."""
 
@@ -159,19 +159,28 @@ class TakeAlongAxisGrad:
         return Meta(like.shape, g.dtype)
 
     def kernel(xp, g, indices, like, *, axis, window=None):
-        out = xp.zeros(like.shape, g.dtype)
-        rows, owned = _places_in(xp, indices, out, axis, window)
-        if out.shape[axis]:
-            where = list(xp.indices(rows.shape, sparse=True))
-            where[axis] = rows
-            # by one number for each element: adding at tuples of numbers takes four times as long
-            flat = sum(at * prod(out.shape[i + 1:]) for i, at in enumerate(where))
-            shares = g if owned is None else xp.where(owned, g, g.dtype.type(0))
-            xp.add.at(out.reshape(-1), xp.broadcast_to(flat, g.shape).reshape(-1), shares.reshape(-1))
+        out = xp.empty(like.shape, g.dtype)
+        _put_along_axis(xp, out, g, indices, axis, window)
         return out
+
+    def kernel_out(xp, out, g, indices, like, *, axis, window=None):
+        _put_along_axis(xp, out, g, indices, axis, window)
 
     def vjp_g(gg, indices, axis):
         return TakeAlongAxis(gg, indices, axis=axis)
+
+
+def _put_along_axis(xp: Any, out: Any, g: Any, indices: Any, axis: int, window: Any) -> None:
+    """`out` lies in row-major order."""
+    out[...] = 0
+    rows, owned = _places_in(xp, indices, out, axis, window)
+    if out.shape[axis]:
+        where = list(xp.indices(rows.shape, sparse=True))
+        where[axis] = rows
+        # by one number for each element: adding at tuples of numbers takes four times as long
+        flat = sum(at * prod(out.shape[i + 1:]) for i, at in enumerate(where))
+        shares = g if owned is None else xp.where(owned, g, g.dtype.type(0))
+        xp.add.at(out.reshape(-1), xp.broadcast_to(flat, g.shape).reshape(-1), shares.reshape(-1))
 
 
 def embedding(x: Tensor, weight: Tensor, padding_idx: int | None = None, sparse: bool = False,

@@ -71,7 +71,7 @@ class RandPerm:
         return draws.permutation(key, n).astype(dtype)
 
 
-@op("dropout", Trait.RANDOM, Trait.ALLOCATES)
+@op("dropout", Trait.RANDOM)
 class Dropout:
     """x with each element zeroed with probability p; "upscale_in_train" divides what stays by 1 - p.
 
@@ -83,12 +83,23 @@ class Dropout:
         return Meta(x.shape, x.dtype)
 
     def kernel(xp, x, key, *, p, mode="upscale_in_train", window=None):
-        kept = draws.uniform(key, x.shape, 0.0, 1.0, dtypes.float32.np, window) >= p
-        factor = 1.0 / (1.0 - p) if mode == "upscale_in_train" and p < 1 else 1.0
-        return xp.where(kept, x * x.dtype.type(factor), x.dtype.type(0))
+        out = xp.empty_like(x)
+        _drop_into(xp, out, x, key, p, mode, window)
+        return out
+
+    def kernel_out(xp, out, x, key, *, p, mode="upscale_in_train", window=None):
+        _drop_into(xp, out, x, key, p, mode, window)
 
     def vjp_x(g, key, p, mode, window):
         return Dropout(g, key, p=p, mode=mode, window=window)
+
+
+def _drop_into(xp: Any, out: Any, x: Any, key: Any, p: float, mode: str, window: Any) -> None:
+    """`out` may be x itself."""
+    dropped = draws.uniform(key, x.shape, 0.0, 1.0, dtypes.float32.np, window) < p
+    factor = 1.0 / (1.0 - p) if mode == "upscale_in_train" and p < 1 else 1.0
+    xp.multiply(x, x.dtype.type(factor), out=out)
+    xp.copyto(out, x.dtype.type(0), where=dropped)
 
 
 def next_key() -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minipd.framework.row import Trait, op
-from minipd.ops.update.stepping import metas, stepping
+from minipd.ops.update.stepping import in_blocks, metas, stepping
 
 __all__: list[str] = []
 
@@ -41,26 +41,26 @@ class AdamW:
 def _adamw_into(xp: Any, outs: Any, param: Any, grad: Any, moment1: Any, moment2: Any, step: Any, learning_rate: Any,
                 skip_update: Any, beta1: float, beta2: float, epsilon: float, weight_decay: float) -> None:
     """`outs` may be param, moment1 and moment2 themselves."""
-    p, m, v = outs
     if skip_update:
         for out, x in zip(outs, (param, moment1, moment2), strict=True):
             out[...] = x
         return
     t, lr = float(step), float(learning_rate)
-    scratch = xp.asarray(grad * grad)
-    xp.multiply(moment2, beta2, out=v)
-    scratch *= 1 - beta2
-    v += scratch
-    xp.multiply(moment1, beta1, out=m)
-    xp.multiply(grad, 1 - beta1, out=scratch)
-    m += scratch
-    xp.true_divide(v, 1 - beta2 ** t, out=scratch)
-    xp.sqrt(scratch, out=scratch)
-    scratch += epsilon
-    xp.true_divide(m, scratch, out=scratch)
-    scratch *= lr / (1 - beta1 ** t)
-    xp.multiply(param, 1 - lr * weight_decay, out=p)
-    p -= scratch
+    for p, m, v, param, grad, moment1, moment2 in in_blocks(*outs, param, grad, moment1, moment2):
+        scratch = xp.asarray(grad * grad)
+        xp.multiply(moment2, beta2, out=v)
+        scratch *= 1 - beta2
+        v += scratch
+        xp.multiply(moment1, beta1, out=m)
+        xp.multiply(grad, 1 - beta1, out=scratch)
+        m += scratch
+        xp.true_divide(v, 1 - beta2 ** t, out=scratch)
+        xp.sqrt(scratch, out=scratch)
+        scratch += epsilon
+        xp.true_divide(m, scratch, out=scratch)
+        scratch *= lr / (1 - beta1 ** t)
+        xp.multiply(param, 1 - lr * weight_decay, out=p)
+        p -= scratch
 
 
 @op("amsgrad", Trait.MULTI, Trait.INPLACE)

@@ -11,7 +11,7 @@ Step and rate come to it in float64, whatever the parameter: 1 - beta^step would
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from minipd.framework.meta import Meta
@@ -21,11 +21,24 @@ __all__: list[str] = []
 
 #: what a formula calls step and learning rate
 NUMBERS = frozenset({"t", "lr"})
+#: elements of a block
+BLOCK = 1 << 15
 
 
 def metas(*tensors: Any) -> tuple[Meta, ...]:
     """Each result looks like what it replaces."""
     return tuple(Meta(x.shape, x.dtype) for x in tensors)
+
+
+def in_blocks(*arrays: Any) -> Iterator[Sequence[Any]]:
+    """Arrays of one shape, a block of elements at a time: what an update needs besides then stays in the cache, and is
+    no second parameter in memory."""
+    if arrays[0].size <= BLOCK or not all(a.flags.c_contiguous for a in arrays):
+        yield arrays
+        return
+    flat = [a.reshape(-1) for a in arrays]
+    for start in range(0, flat[0].size, BLOCK):
+        yield [a[start:start + BLOCK] for a in flat]
 
 
 class Operands(NamedTuple):
