@@ -17,42 +17,51 @@ It means what evaluating the region with library kernels gives (`frontend.interp
 from __future__ import annotations
 
 from minipd.ir.dialect import Dialect, register_dialect
-from minipd.ir.operation import Operation, captured
+from minipd.ir.operation import captured
 
 __all__ = ["FUSION", "JIT_KERNEL"]
 
 FUSION, JIT_KERNEL = "cinn_op.fusion", "cinn_runtime.jit_kernel"
 
 
-def check_fusion(op: Operation) -> None:
-    """What the region reads is what the operation lists; what it yields are the results; it has no arguments."""
-    block = op.regions[0].front()
-    if block.args():
-        raise ValueError(f"expected a region that reads the values around it directly, got {len(block.args())} block "
-                         "arguments")
-    read, listed = captured(op), op.operands_source()
-    if len(set(listed)) != len(listed):
-        raise ValueError("operands: expected each value once")
-    if set(read) != set(listed):
-        missing = next((v for v in read if v not in listed), None)
-        raise ValueError("operands: expected exactly the values that the region reads from around it; "
-                         + (f"{missing} is missing" if missing is not None else "one is not read"))
-    end = block.back()
-    yielded = [v.type() for v in end.operands_source()] if end is not None and end.name() == "cf.yield" else []
-    if yielded != [r.type() for r in op.results()]:
-        raise ValueError(f"results: expected what the region yields, {list(map(str, yielded))}, got "
-                         f"{[str(r.type()) for r in op.results()]}")
-    for inner in block:
-        if inner.regions:
-            raise ValueError(f"expected operators without regions in a group, got {inner.name()}")
-
-
-def check_kernel(op: Operation) -> None:
-    if not isinstance(op.attributes["kernel"].value, str):
-        raise ValueError(f"kernel: expected a name, got {op.attributes['kernel'].value!r}")
-
-
 cinn_op = register_dialect(Dialect("cinn_op"))
-cinn_op.define("fusion", ("*inputs",), ("*outputs",), regions=1, check=check_fusion)
 cinn_runtime = register_dialect(Dialect("cinn_runtime"))
-cinn_runtime.define("jit_kernel", ("*inputs",), ("*outputs",), ("kernel",), check=check_kernel)
+
+
+@cinn_op.op("fusion")
+class Fusion:
+    """A group that will be one kernel: what its region yields, which reads what the operation lists."""
+
+    operands = ("*inputs",)
+    results = ("*outputs",)
+    regions = ("group",)
+
+    def verify(op):
+        block = op.regions[0].front()
+        if block.args():
+            raise ValueError(f"expected a region that reads the values around it directly, got {len(block.args())} "
+                             "block arguments")
+        read, listed = captured(op), op.operands_source()
+        if len(set(listed)) != len(listed):
+            raise ValueError("operands: expected each value once")
+        if set(read) != set(listed):
+            missing = next((v for v in read if v not in listed), None)
+            raise ValueError("operands: expected exactly the values that the region reads from around it; "
+                             + (f"{missing} is missing" if missing is not None else "one is not read"))
+        end = block.back()
+        yielded = [v.type() for v in end.operands_source()] if end is not None and end.name() == "cf.yield" else []
+        if yielded != [r.type() for r in op.results()]:
+            raise ValueError(f"results: expected what the region yields, {list(map(str, yielded))}, got "
+                             f"{[str(r.type()) for r in op.results()]}")
+        for inner in block:
+            if inner.regions:
+                raise ValueError(f"expected operators without regions in a group, got {inner.name()}")
+
+
+@cinn_runtime.op("jit_kernel")
+class JitKernel:
+    """A call of a compiled kernel."""
+
+    operands = ("*inputs",)
+    results = ("*outputs",)
+    attributes = {"kernel": str}

@@ -22,7 +22,7 @@ from minipd.ir.types import TensorType, type_keyword
 
 __all__ = ["DistTensorType"]
 
-register_dialect(Dialect("dist_op"))
+dist_op = register_dialect(Dialect("dist_op"))
 
 
 def placement_text(p: Placement) -> str:

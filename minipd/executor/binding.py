@@ -119,7 +119,7 @@ class Binding:
     def _call(self, item: Item, call: Call) -> Callable[[], Any]:
         dynamic, layout, slots = self.prepared.dynamic, self.layout, self.frame.slots
         attrs = layout.attrs[item]
-        static = not any(r in dynamic for r in call.results)
+        static = bool(call.results) and not any(r in dynamic for r in call.results)
         if static and call.view:
             return self._copy(call, call.results[0], attrs)
         arrays = [self._shape_alone(v) if i in call.shape_only else None if v in dynamic else slots[self.slot(v)]

@@ -162,7 +162,7 @@ class Layout:
         if call is None:
             results = item.op.results()
             return item.op.name() != "builtin.split" or not results or results[0] in dynamic
-        if any(r in dynamic for r in call.results):
+        if not call.results or any(r in dynamic for r in call.results):     # one without results has an effect
             return True
         return call.results[0] in self.copies if call.view else not all(r in self.constants for r in call.results)
 

@@ -2,7 +2,7 @@
 
     types, attributes      what values and properties of operations can be
     value, operation, block, region, program     the graph
-    dialect, builtin       which operations there are
+    dialect, builtin, effects    which operations there are
     schema                 how a call of a row is laid out as an operation
     verify, equality       is it well formed; do two say the same
     printer, parser        the two print styles, and reading the exact one back
@@ -12,6 +12,7 @@
 """
 
 from minipd.ir import builtin as _dialects  # registers builtin, cf and pd_op
+from minipd.ir import effects as _rows  # registers print, assert and draw_key
 from minipd.ir.attributes import attribute
 from minipd.ir.block import Block
 from minipd.ir.mapping import IrMapping
@@ -24,4 +25,4 @@ from minipd.ir.value import BlockArgument, OpOperand, OpResult, Value
 __all__ = ["Block", "BlockArgument", "DenseTensorType", "IrMapping", "OpOperand", "OpResult", "Operation", "Program",
            "Region", "Type", "Value", "VectorType", "attribute"]
 
-del _dialects
+del _dialects, _rows

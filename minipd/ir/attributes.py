@@ -43,13 +43,13 @@ DTYPE_NAMES = {t.np: t.name for t in dtypes.ALL} | {
 DTYPES = {name: dtype for dtype, name in DTYPE_NAMES.items()}
 
 
-A = TypeVar("A", bound="Attribute")
+A = TypeVar("A", bound="type[Attribute]")
 
 
-def attribute_kind(kind: str, *python_types: type) -> Callable[[type[A]], type[A]]:
+def attribute_kind(kind: str, *python_types: type) -> Callable[[A], A]:
     """Register a class of attributes under its `kind`, and as what `attribute` makes of the given Python types."""
 
-    def register(cls: type[A]) -> type[A]:
+    def register(cls: A) -> A:
         cls.kind = kind
         KINDS[kind] = cls
         FROM_PYTHON.update(dict.fromkeys(python_types, cls))
@@ -73,8 +73,9 @@ class Attribute(Uniqued):
         return f"{self.kind}({self.literal()})" if exact else self.paddle()
 
     def literal(self) -> str:
-        """What stands in the parentheses of the exact style."""
-        return str(self.value)
+        """What stands in the parentheses of the exact style; unless a kind spells it otherwise, the value as the
+        attribute that it usually becomes."""
+        return self.usual(attribute(self.value)).text(exact=True)
 
     def paddle(self) -> str:
         """Paddle's spelling."""
@@ -83,7 +84,14 @@ class Attribute(Uniqued):
     @classmethod
     def parse(cls, parser: Any) -> Attribute:
         """Read what `literal` wrote."""
-        raise NotImplementedError
+        return cls(cls.usual(parser.attribute()).value)
+
+    @classmethod
+    def usual(cls, found: Attribute) -> Attribute:
+        if isinstance(found, cls):
+            raise NotImplementedError(f"attribute of kind {cls.kind}: expected methods `literal` and `parse`, since "
+                                      "this is the usual kind of its values")
+        return found
 
     def __repr__(self) -> str:
         return self.text(exact=True)
@@ -108,6 +116,9 @@ class _IntAttribute(Attribute):
 
     def __new__(cls, value: Any) -> Self:
         return super().__new__(cls, in_bits(value, cls.bits))
+
+    def literal(self) -> str:
+        return str(self.value)
 
     @classmethod
     def parse(cls, parser: Any) -> Attribute:
@@ -230,6 +241,9 @@ class DimAttribute(Attribute):
 
     __slots__ = ()
 
+    def literal(self) -> str:
+        return str(self.value)
+
     def paddle(self) -> str:
         return "-1"
 
@@ -279,6 +293,9 @@ class PlaceAttribute(Attribute):
         if not re.fullmatch(r"\w+(:\d+)?", value):
             raise ValueError(f"Place: expected a device with or without a number, such as cpu or gpu:0, got {value!r}")
         return super().__new__(cls, value)
+
+    def literal(self) -> str:
+        return self.value
 
     def paddle(self) -> str:
         return f"Place({self.value})"
@@ -356,6 +373,32 @@ def attribute(value: Any, kind: str | None = None) -> Attribute:
             return FROM_PYTHON[base](value)
     raise TypeError(f"attribute: expected a value of one of the types {', '.join(t.__name__ for t in FROM_PYTHON)}, "
                     f"got {value!r} ({type(value).__name__}); convert it, or register its kind with @attribute_kind")
+
+
+def kind_of(declared: Any) -> tuple[type[Attribute], ...]:
+    """The classes that an attribute may have, from its declaration: a Python type, the name of a kind, or a class.
+
+    Where a float is asked for, an int will do.
+    >>> kind_of(str), kind_of("Place")
+    ((<class 'minipd.ir.attributes.StrAttribute'>,), (<class 'minipd.ir.attributes.PlaceAttribute'>,))
+
+    Raises: TypeError for anything else.
+    """
+    if isinstance(declared, str) and declared in KINDS:
+        return (KINDS[declared],)
+    if declared in (tuple, list):
+        return IntArrayAttribute, ArrayAttribute
+    if declared is int:
+        return Int64Attribute, Int32Attribute, DimAttribute
+    if declared in (float, complex):
+        wider = (Complex64Attribute, ComplexAttribute) if declared is complex else ()
+        return (*wider, DoubleAttribute, FloatAttribute, *kind_of(int))
+    if isinstance(declared, type) and issubclass(declared, Attribute):
+        return (declared,)
+    if declared in FROM_PYTHON:
+        return (FROM_PYTHON[declared],)
+    raise TypeError(f"kind of an attribute: expected a Python type that has one, one of {', '.join(KINDS)}, or a class "
+                    f"of attributes, got {declared!r}")
 
 
 def _sequence(value: Any, kind: str | None) -> Attribute:

@@ -137,7 +137,8 @@ class Builder:
         operands += [self.constant(attrs[name], _constant_dtype(attrs[name], values)) for name in row.mutable]
         vector = vector_result(row)
         stored = {k: v for k, v in attrs.items() if k not in row.mutable}
-        stored["stop_gradient"] = [stop] * (1 if vector else len(types))
+        if types:
+            stored["stop_gradient"] = [stop] * (1 if vector else len(types))
         op = self.build(f"{row.dialect}.{row.name}", operands, {**stored, **(extra or {})},
                         [VectorType(tuple(types))] if vector else types)
         if vector:

@@ -42,8 +42,8 @@ def _types(values: list) -> list[Type]:
     return [v.type() for v in values]
 
 
-def _expect(op: Operation, what: str, got: list[Type], expected: list[Type]) -> None:
-    if [t.logical for t in got] != [t.logical for t in expected]:
+def _expect(what: str, got: list[Type], expected: list[Type]) -> None:
+    if got != expected:
         raise ValueError(f"{what}: expected {_list(expected)}, got {_list(got)}")
 
 
@@ -51,45 +51,122 @@ def _list(types: list[Type]) -> str:
     return f"({', '.join(map(str, types))})"
 
 
-def check_data(op: Operation) -> None:
-    shape, dtype = op.attributes["shape"].value, op.attributes["dtype"].value
-    got = op.result(0).type()
-    if not isinstance(got, TensorType) or (got.shape, got.dtype) != (shape, dtype):
-        raise ValueError(f"result 0: expected the declared shape {list(shape)} and dtype {dtype}, got {got}")
+def is_condition(type: Type) -> bool:
+    """a condition of type tensor<b>"""
+    return isinstance(type, TensorType) and type.dtype == np.bool_ and type.shape in ((), (1,))
 
 
-def check_fetch(op: Operation) -> None:
-    _expect(op, "results", _types(op.results()), _types(op.operands_source()))
+builtin = register_dialect(Dialect("builtin"))
+#: further attributes of a parameter, one entry per result as Paddle has it
+PARAMETER_FLAGS = ("is_distributed", "is_parameter", "need_clip", "trainable")
 
 
-def check_combine(op: Operation) -> None:
-    _expect(op, "results", _types(op.results()), [VectorType(tuple(_types(op.operands_source())))])
+@builtin.op("parameter", IrTrait.READS_STATE)
+class Parameter:
+    """Reads the program state of a name."""
+
+    results = ("out",)
+    attributes = {"parameter_name": str, **{f"{flag}?": "array" for flag in PARAMETER_FLAGS}}
 
 
-def check_split(op: Operation) -> None:
-    vector = op.operand_source(0).type()
-    if not isinstance(vector, VectorType):
-        raise ValueError(f"operand 0: expected a vector of values, got {vector}")
-    _expect(op, "results", _types(op.results()), list(vector.types))
+@builtin.op("constant", IrTrait.READS_STATE)
+class Constant:
+    """Reads a tensor that comes with the program and never changes."""
+
+    results = ("out",)
+    attributes = {"tensor_name": str}
 
 
-def check_stack_create(op: Operation) -> None:
-    _expect(op, "results", _types(op.results()), [StackType(end) for end in StackType.ENDS])
+@builtin.op("set_parameter", Trait.SIDE_EFFECT)
+class SetParameter:
+    """Writes the program state of a name."""
+
+    operands = ("value",)
+    attributes = {"parameter_name": str}
 
 
-def check_push(op: Operation) -> None:
-    _expect(op, "operand 0", _types(op.operands_source()[:1]), [StackType("inlet")])
-    pushes = [u for u in op.operand_source(0).uses if u.owner().name() == "cf.tuple_push"]
-    if len(pushes) != 1:
-        raise ValueError(f"expected one tuple_push per stack, got {len(pushes)}; create a stack for each region")
+@builtin.op("shadow_output", Trait.SIDE_EFFECT)
+class ShadowOutput:
+    """A result of the program."""
+
+    operands = ("value",)
+    attributes = {"output_name": str}
 
 
-def check_pop(op: Operation) -> None:
-    _expect(op, "operand 0", _types(op.operands_source()), [StackType("outlet")])
-    pushed = pushed_values(op)
-    if pushed is None:
-        raise ValueError("operand 0: expected the outlet of a stack onto which a tuple is pushed, got one without push")
-    _expect(op, "results", _types(op.results()), _types(pushed))
+@builtin.op("combine", IrTrait.PURE)
+class Combine:
+    """Several values as one vector."""
+
+    operands = ("*values",)
+    results = {"out": VectorType}
+
+    def verify(op):
+        _expect("results", _types(op.results()), [VectorType(_types(op.operands_source()))])
+
+
+@builtin.op("split", IrTrait.PURE)
+class Split:
+    """A vector, taken apart."""
+
+    operands = {"vector": VectorType}
+    results = ("*out",)
+
+    def verify(op):
+        vector = op.operand_source(0).type()
+        assert isinstance(vector, VectorType)
+        _expect("results", _types(op.results()), list(vector.types))
+
+
+cf = register_dialect(Dialect("cf"))
+
+
+@cf.op("yield", IrTrait.TERMINATOR)
+class Yield:
+    """Ends a region: its operands are what the region gives to the operation that owns it."""
+
+    operands = ("*values",)
+
+
+@cf.op("stack_create")
+class StackCreate:
+    """A new stack, and its two ends."""
+
+    results = {end: StackType(end) for end in StackType.ENDS}
+
+
+@cf.op("tuple_push", Trait.SIDE_EFFECT)
+class TuplePush:
+    """Pushes its values, as one tuple, onto the stack of the inlet."""
+
+    operands = {"inlet": StackType("inlet"), "*values": Type}
+
+    def verify(op):
+        pushes = [u for u in op.operand_source(0).uses if u.owner().name() == "cf.tuple_push"]
+        if len(pushes) != 1:
+            raise ValueError(f"expected one tuple_push per stack, got {len(pushes)}; create a stack for each region")
+
+
+@cf.op("tuple_pop", Trait.SIDE_EFFECT)
+class TuplePop:
+    """Takes the last tuple off the stack of the outlet."""
+
+    operands = {"outlet": StackType("outlet")}
+    results = ("*values",)
+
+    def verify(op):
+        pushed = pushed_values(op)
+        if pushed is None:
+            raise ValueError("operand 0: expected the outlet of a stack onto which a tuple is pushed, got one without "
+                             "push")
+        _expect("results", _types(op.results()), _types(pushed))
+
+
+@cf.op("has_elements", Trait.SIDE_EFFECT)
+class HasElements:
+    """Whether there is a tuple on the stack."""
+
+    operands = {"stack": StackType("stack")}
+    results = {"out": DenseTensorType((1,), np.dtype(np.bool_))}
 
 
 def pushed_values(pop: Operation) -> list[Value] | None:
@@ -113,62 +190,69 @@ def origin(value: Value) -> Value:
     return value
 
 
-def check_has_elements(op: Operation) -> None:
-    _expect(op, "operand 0", _types(op.operands_source()), [StackType("stack")])
-    _expect(op, "results", _types(op.results()), [DenseTensorType((1,), np.dtype(np.bool_))])
-
-
-def _expect_condition(what: str, got: Type) -> None:
-    if not isinstance(got, TensorType) or got.dtype != np.bool_ or got.shape not in ((), (1,)):
-        raise ValueError(f"{what}: expected a condition of type tensor<b>, got {got}")
-
-
 def yielded(block: Block) -> list[Value]:
     """What the block of a region yields."""
     end = block.back()
     return end.operands_source() if end is not None and end.name() == "cf.yield" else []
 
 
-def check_if(op: Operation) -> None:
-    _expect_condition("operand 0", op.operand_source(0).type())
-    for name, region in zip(("true", "false"), op.regions, strict=True):
-        _expect(op, f"what the {name} region yields", _types(yielded(region.front())), _types(op.results()))
-
-
-def check_while(op: Operation) -> None:
-    condition, *inputs = _types(op.operands_source())
-    _expect_condition("operand 0", condition)
-    body = op.regions[0].front()
-    _expect(op, "the arguments of the body", _types(body.args()), inputs)
-    ends = _types(yielded(body))
-    if not ends:
-        raise ValueError("what the body yields: expected whether to go on, and the values carried, got nothing")
-    _expect_condition("what the body yields first", ends[0])
-    _expect(op, "what the body yields after its condition (a loop cannot change the type of what it carries)",
-            ends[1:], inputs)
-    _expect(op, "results", _types(op.results()), inputs)
-
-
-builtin = register_dialect(Dialect("builtin"))
-builtin.define("parameter", (), ("out",), ("parameter_name",), traits=frozenset({IrTrait.READS_STATE}))
-builtin.define("constant", (), ("out",), ("tensor_name",), traits=frozenset({IrTrait.READS_STATE}))
-builtin.define("set_parameter", ("value",), (), ("parameter_name",), traits=frozenset({IrTrait.SIDE_EFFECT}))
-builtin.define("shadow_output", ("value",), (), ("output_name",), traits=frozenset({IrTrait.SIDE_EFFECT}))
-builtin.define("combine", ("*values",), ("out",), check=check_combine)
-builtin.define("split", ("vector",), ("*out",), check=check_split)
-#: further attributes of a parameter, one entry per result as Paddle has it
-PARAMETER_FLAGS = ("is_distributed", "is_parameter", "need_clip", "trainable")
-
-cf = register_dialect(Dialect("cf"))
-cf.define("yield", ("*values",), (), traits=frozenset({IrTrait.TERMINATOR}))
-cf.define("stack_create", (), StackType.ENDS, check=check_stack_create)
-cf.define("tuple_push", ("inlet", "*values"), (), check=check_push, traits=frozenset({IrTrait.SIDE_EFFECT}))
-cf.define("tuple_pop", ("outlet",), ("*values",), check=check_pop, traits=frozenset({IrTrait.SIDE_EFFECT}))
-cf.define("has_elements", ("stack",), ("out",), check=check_has_elements, traits=frozenset({IrTrait.SIDE_EFFECT}))
-
 pd_op = register_dialect(Dialect("pd_op"))
-pd_op.define("data", (), ("out",), ("name", "shape", "dtype"), check=check_data)
-pd_op.define("fetch", ("x",), ("out",), ("name", "col"), check=check_fetch,
-             traits=frozenset({IrTrait.SIDE_EFFECT, Trait.VIEW}))
-pd_op.define("if", ("cond",), ("*out",), regions=2, check=check_if)
-pd_op.define("while", ("cond", "*inputs"), ("*out",), regions=1, check=check_while)
+
+
+@pd_op.op("data")
+class Data:
+    """An input of the program."""
+
+    results = {"out": TensorType}
+    attributes = {"name": str, "shape": tuple, "dtype": "dtype"}
+
+    def verify(op):
+        shape, dtype = op.attributes["shape"].value, op.attributes["dtype"].value
+        got = op.result(0).type()
+        assert isinstance(got, TensorType)
+        if (got.shape, got.dtype) != (shape, dtype):
+            raise ValueError(f"result 0: expected the declared shape {list(shape)} and dtype {dtype}, got {got}")
+
+
+@pd_op.op("fetch", Trait.SIDE_EFFECT, Trait.VIEW, IrTrait.SAME_OPERANDS_AND_RESULT_TYPE)
+class Fetch:
+    """A result of a run, by name."""
+
+    operands = ("x",)
+    results = ("out",)
+    attributes = {"name": str, "col": int}
+
+
+@pd_op.op("if")
+class If:
+    """What one of its regions yields."""
+
+    operands = {"cond": is_condition}
+    results = ("*out",)
+    regions = ("true", "false")
+
+    def verify(op):
+        for name, region in zip(op.info.region_names, op.regions, strict=True):
+            _expect(f"what the {name} region yields", _types(yielded(region.front())), _types(op.results()))
+
+
+@pd_op.op("while")
+class While:
+    """Runs its region as long as the condition holds; what it carries enters as arguments, and leaves as results."""
+
+    operands = {"cond": is_condition, "*inputs": Type}
+    results = ("*out",)
+    regions = ("body",)
+
+    def verify(op):
+        inputs = _types(op.operands_source())[1:]
+        body = op.regions[0].front()
+        _expect("the arguments of the body", _types(body.args()), inputs)
+        ends = _types(yielded(body))
+        if not ends:
+            raise ValueError("what the body yields: expected whether to go on, and the values carried, got nothing")
+        if not is_condition(ends[0]):
+            raise ValueError(f"what the body yields first: expected {is_condition.__doc__}, got {ends[0]}")
+        _expect("what the body yields after its condition (a loop cannot change the type of what it carries)",
+                ends[1:], inputs)
+        _expect("results", _types(op.results()), inputs)

@@ -79,7 +79,7 @@ CONTEXT = IrContext()
 class Uniqued:
     """Immutable data, one object for all that say the same.
 
-    A subclass names its parts in `__slots__`, and its `__new__` brings what it is given into one form, checks it, and
+    A subclass names its parts in `__slots__`.  Where these need a check or one form, its `__new__` sees to it and
     returns `cls.unique(key, *parts)`: `key` is what two are compared by, the parts are in the order of `__slots__` from
     the base class down.
     """

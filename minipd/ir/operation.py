@@ -7,11 +7,13 @@ operators in the operator table (`row`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from minipd.framework.row import Row
+from minipd.framework.row import Row, Trait
 from minipd.ir.attributes import ArrayAttribute, Attribute, BoolAttribute, attribute
 from minipd.ir.dialect import OpInfo, info_or_unregistered
+from minipd.ir.interfaces import Interface, interface_named, interfaces_of
+from minipd.ir.traits import IrTrait
 from minipd.ir.types import NULL_TYPE, Type
 from minipd.ir.value import OpOperand, OpResult, Value, describe
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from minipd.ir.region import Region
 
 __all__ = ["Operation"]
+
+I = TypeVar("I", bound=Interface)  # noqa: E741 - the letter of the word
 
 
 class Operation:
@@ -65,8 +69,26 @@ class Operation:
         that no dialect knows."""
         return info_or_unregistered(self._name).row
 
-    def has_trait(self, trait: Any) -> bool:
-        return trait in self.info.traits
+    def has_trait(self, trait: Trait | IrTrait | str) -> bool:
+        """Whether the operation has a trait, given as it is or by name: `op.has_trait("Commutative")`."""
+        traits = self.info.traits
+        return trait in traits or isinstance(trait, str) and any(t.value == trait for t in traits)
+
+    def has_interface(self, which: str | type[Interface]) -> bool:
+        """Whether the operation can do what an interface asks: `op.has_interface("Vjp")`."""
+        return interface_named(which).entry_of(self.info) is not None
+
+    def interface(self, which: str | type[I]) -> I:
+        """The operation, seen as something that has the interface.
+
+        Raises: TypeError if it has not.
+        """
+        cls = interface_named(which)
+        entry = cls.entry_of(self.info)
+        if entry is None:
+            there = ", ".join(interfaces_of(self.info)) or "no interface"
+            raise TypeError(user_error(self, f"expected an operation with interface {cls.name}, got one with {there}"))
+        return cast(I, cls(self, entry))
 
     # ----------------------------------------------------------------------------------------------- operands
     def num_operands(self) -> int:

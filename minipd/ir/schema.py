@@ -9,11 +9,13 @@ or *the axis* looks through: `tensor_operands`, `op_attrs`, `constant_of`.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import Any
 
 from minipd.framework.row import Row, Trait
 from minipd.ir.operation import Operation, user_error
 from minipd.ir.traits import IrTrait
+from minipd.ir.types import Type, VectorType, type_of
 from minipd.ir.value import Value, describe
 
 __all__ = ["constant_of", "op_attrs", "tensor_operands"]
@@ -61,6 +63,13 @@ def tensor_operands(op: Operation) -> list[Value]:
                                             f"got {describe(vector)}"))
         values += combine.operands_source()
     return values
+
+
+def inferred_types(row: Row, values: Sequence[Any], attrs: dict[str, Any]) -> list[Type]:
+    """The types of the results of a call, as an operation has them, by the row's shape rule."""
+    metas = row.infer_meta(*values, **attrs)
+    types: list[Type] = [type_of(m) for m in (metas if row.multi else (metas,))]
+    return [VectorType(types)] if vector_result(row) else types
 
 
 def mutable_operands(op: Operation) -> dict[str, Value]:
@@ -117,4 +126,4 @@ def is_attribute_only(op: Operation) -> bool:
 def is_pure(op: Operation) -> bool:
     """Whether an operation may be removed when nothing uses its results."""
     traits = op.info.traits
-    return IrTrait.SIDE_EFFECT not in traits and IrTrait.TERMINATOR not in traits and Trait.SIDE_EFFECT not in traits
+    return Trait.SIDE_EFFECT not in traits and IrTrait.TERMINATOR not in traits

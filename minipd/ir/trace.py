@@ -68,6 +68,7 @@ class Trace(Ground):
         self._entry: Operation | None = None        # inputs stand together at the start; the last one so far
         self.input_names = {op.attributes["name"].value for op in program.global_block() if op.name() == "pd_op.data"}
         self.scopes: list[Scope] = []
+        self.draws_inside = False                   # whether a region has drawn random numbers
 
     # ---------------------------------------------------------------------------------- the interpreter protocol
     def run(self, row: Row, payloads: Sequence[Any], attrs: dict[str, Any]) -> Any:
@@ -81,7 +82,14 @@ class Trace(Ground):
         return results if row.multi else results[0]
 
     def key(self, rng: Any) -> Value:
-        """The key of a random draw: an input that every run draws anew."""
+        """The key of a random draw: an input that every run draws anew.
+
+        In a region it is drawn when the region runs, as often as it does.  The draws behind it come later in the run
+        too, so that they are counted as eager mode counts them.
+        """
+        self.draws_inside = self.draws_inside or bool(self.scopes)
+        if self.draws_inside:
+            return self.run(ROWS["draw_key"], (), {"path": rng.path})
         name = self._new_name("key")
         self.draws[name], _ = rng.next_name()
         self.micros[name] = rng.micro

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import ml_dtypes
 import numpy as np
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.dim import DimExpr
+from minipd.ir.attributes import Attribute, attribute, attribute_kind
 from minipd.ir.context import CONTEXT, Uniqued
 
 __all__ = ["DenseTensorType", "Type", "VectorType"]
@@ -31,11 +32,14 @@ BY_SPELLING = {text: dtype for dtype, text in SPELLING.items()}
 #: the word that a type's text starts with -> the class; the parser looks here
 TYPES = CONTEXT.types
 
+T = TypeVar("T", bound="type[Type]")
 
-def type_keyword(*words: str) -> Callable[[type], type]:
+
+def type_keyword(*words: str) -> Callable[[T], T]:
     """Register a class of types; its `parse(parser, word)` reads what follows one of `words`."""
 
-    def register(cls: type) -> type:
+    def register(cls: T) -> T:
+        cls.word = words[0]
         for word in words:
             TYPES[word] = cls
         return cls
@@ -46,6 +50,16 @@ class Type(Uniqued):
     """Base of all types."""
 
     __slots__ = ()
+    #: what its text starts with
+    word: ClassVar[str]
+
+    def __new__(cls, *parts: Any) -> Self:
+        """Parts are what attributes can be: numbers, text, dtypes, other types, tuples of these."""
+        if len(parts) != len(cls.PARTS):
+            raise TypeError(f"{cls.__name__}: expected {len(cls.PARTS)} parts ({', '.join(cls.PARTS) or 'none'}), got "
+                            f"{len(parts)}")
+        typed = tuple(map(attribute, parts))            # as attributes, 1 and True are not the same
+        return cls.unique(typed, *(a.value for a in typed))
 
     @property
     def logical(self) -> Type:
@@ -53,13 +67,14 @@ class Type(Uniqued):
         return self
 
     def text(self, exact: bool) -> str:
-        """The spelling in one of the two print styles."""
-        raise NotImplementedError
+        """The spelling in one of the two print styles; unless a type spells it otherwise, its parts as attributes."""
+        parts = ", ".join(attribute(getattr(self, name)).text(exact) for name in self.PARTS)
+        return f"{self.word}<{parts}>" if parts else self.word
 
     @classmethod
     def parse(cls, parser: Any, word: str) -> Type:
         """Read the rest of the exact spelling, after `word`."""
-        raise NotImplementedError
+        return cls(*(a.value for a in parser.sequence("<", parser.attribute, ">"))) if cls.PARTS else cls()
 
     def __repr__(self) -> str:
         return self.text(exact=True)
@@ -171,18 +186,36 @@ class NullType(Type):
 
     __slots__ = ()
 
-    def __new__(cls) -> NullType:
-        return cls.unique(())
-
-    def text(self, exact: bool) -> str:
-        return "<<NULL TYPE>>"
-
-    @classmethod
-    def parse(cls, parser: Any, word: str) -> NullType:
-        return cls()
-
 
 NULL_TYPE = NullType()
+
+
+@type_keyword("index")
+class IndexType(Type):
+    """A size or a position, as wide as the machine's: the values of sizes that a program computes."""
+
+    __slots__ = ()
+
+
+@attribute_kind("type", Type)
+class TypeAttribute(Attribute):
+    """A type as an attribute.
+
+    >>> attribute([VectorType([IndexType()]), 3])
+    [type(vec[index]), i64(3)]
+    """
+
+    __slots__ = ()
+
+    def literal(self) -> str:
+        return self.value.text(exact=True)
+
+    def paddle(self) -> str:
+        return self.value.text(exact=False)
+
+    @classmethod
+    def parse(cls, parser: Any) -> Attribute:
+        return cls(parser.type())
 
 
 def checked_shape(shape: Sequence) -> tuple[int | DimExpr, ...]:

@@ -7,13 +7,14 @@
     storage        save and load that state
     gradients      gradients, append_backward
     input          InputSpec, the declaration of an input
-    control_flow   cond
+    control_flow   cond; loops: while_loop; choices: case, switch_case; effects: Print, Assert
     metric         accuracy, auc
     nn             the names of `paddle.static.nn`
 """
 
 from minipd.static import nn
 from minipd.static.declarations import create_parameter, data
+from minipd.static.effects import Print
 from minipd.static.executor import Executor
 from minipd.static.gradients import append_backward, gradients
 from minipd.static.input import InputSpec
@@ -22,6 +23,6 @@ from minipd.static.program import Program, default_main_program, default_startup
 from minipd.static.scope import Scope, global_scope, scope_guard
 from minipd.static.storage import load, load_program_state, save, set_program_state
 
-__all__ = ["Executor", "InputSpec", "Program", "Scope", "accuracy", "append_backward", "auc",
+__all__ = ["Executor", "InputSpec", "Print", "Program", "Scope", "accuracy", "append_backward", "auc",
            "create_parameter", "data", "default_main_program", "default_startup_program", "global_scope", "gradients",
            "load", "load_program_state", "nn", "program_guard", "save", "scope_guard", "set_program_state"]

@@ -145,7 +145,8 @@ def record(trace: Trace, op: Operation, start: list[Tensor], handles: dict[Value
         if current().grad_enabled:
             raise NotImplementedError(
                 f"{op.name()}: expected a first derivative, got create_graph=True on the tape while tracing; "
-                "for second derivatives through cond use ir.backward.append_backward(..., create_graph=True) on the program")
+                "for second derivatives through cond use ir.backward.append_backward(..., create_graph=True) on the "
+                "program")
         _check_not_repeated(trace, op)
         reached = set(inputs)
         walk = Walk(trace, reached, False, Place())

@@ -61,7 +61,7 @@ def test_white_space_does_not_matter():
     ("tensor<2xf32>\n    (%1)", "matrix<2xf32>\n    (%1)", "2:93: expected a type, one of tensor, vec, cf.stack"),
     ("(tensor<2xf32>, tensor<2xf32>)", "(tensor<2xf32>, tensor<3xf32>)",
      "3:38: expected the operands' types (tensor<2xf32>, tensor<2xf32>), got (tensor<2xf32>, tensor<3xf32>)"),
-    ("dtype(float32)", "dtype(float8)", "2:42: expected a dtype such as float32, got 'float8' (dtype: "),
+    ("dtype(float32)", "dtype(float8)", "2:42: expected a dtype such as float32, got 'float8'"),
     ('"pd_op.add"', "pd_op.add", "3:12: expected a string in double quotes, got 'pd_op.add (%0, %0) {} : (tenso...'"),
 ])
 def test_errors_say_where(old, new, message):

@@ -212,7 +212,7 @@ def test_condition(program, build, x):
 
 def test_number_of_regions(program, build, x):
     build.block.append(Operation("pd_op.if", [build.full((), True, "bool")], {}, [], 1))
-    fails(program, "pd_op.if: expected 2 regions, got 1")
+    fails(program, r"pd_op.if: expected 2 regions \(true, false\), got 1")
 
 
 @pytest.mark.parametrize("twice, what", [

@@ -40,6 +40,7 @@ cummax cummin cumprod cumsum logcumsumexp
 frexp isin
 as_strided diagonal fill_diagonal_tensor flip roll view_dtype
 eye linspace
+assert draw_key print
 """
 
 

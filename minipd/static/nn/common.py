@@ -1,4 +1,4 @@
-"""The names of `paddle.static.nn`."""
+"""Layers as functions that create their parameters."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from minipd.framework.tensor import Tensor
 from minipd.nn import functional
 from minipd.nn.parameter import create_parameter, parameter_name
 from minipd.ops.math import add_n
-from minipd.static.control_flow import cond
-from minipd.static.loops import while_loop
 
-__all__ = ["cond", "fc", "while_loop"]
+__all__ = ["fc"]
 
 
 def fc(x: Any, size: int, num_flatten_dims: int = 1, weight_attr: Any = None, bias_attr: Any = None,
