@@ -22,12 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 from minipd.framework.constraints import Constraints
 from minipd.framework.row import Row
-from minipd.ir.attributes import ArrayAttribute
 from minipd.ir.block import Block
-from minipd.ir.builtin import PARAMETER_FLAGS
-from minipd.ir.dialect import COMMON_ATTRIBUTES, OpInfo, op_info
+from minipd.ir.dialect import op_info
 from minipd.ir.operation import Operation, user_error
 from minipd.ir.schema import constant_of, mutable_operands, static_attrs, tensor_operands, vector_result
+from minipd.ir.signature import check_declared, check_signature
 from minipd.ir.traits import IrTrait
 from minipd.ir.types import DenseTensorType, TensorType, Type, VectorType
 from minipd.ir.value import Value, describe
@@ -64,13 +63,11 @@ def verify(program: Program, allow_unregistered: bool = False) -> Program:
         if program.form == "paddle" or allow_unregistered and not op.info.registered:
             _check_regions(op)
             continue
-        info = _check_signature(op)
-        _check_attributes(op, info)
-        _check_number_of_regions(op, info)
-        _check_regions(op)
         try:
-            if info.check is not None:
-                info.check(op)
+            info = op_info(op.name())
+            check_signature(op, info)
+            _check_regions(op)
+            check_declared(op, info)
             if info.row is not None:
                 with assumed.collect():
                     _check_inference(op, info.row, assumed)
@@ -80,6 +77,8 @@ def verify(program: Program, allow_unregistered: bool = False) -> Program:
                                               "change sizes within `with program.constraints.collect():`")
         except VerifyError:
             raise
+        except KeyError as error:
+            raise VerifyError(op, error.args[0]) from None
         except (TypeError, ValueError) as error:
             raise VerifyError(op, str(error)) from error
         _check_unique(op, names)
@@ -127,48 +126,6 @@ def _check_scope(op: Operation, visible: set[Value]) -> None:
             if use.source() is not result or use not in use.owner().operands():
                 raise VerifyError(op, f"use list of {describe(result)}: it lists operand {use.index()} of "
                                       f"{use.owner().name()}, which holds another value")
-
-
-def _check_signature(op: Operation) -> OpInfo:
-    """The operation is known, and has as many operands, results and regions as it should."""
-    try:
-        info = op_info(op.name())
-    except KeyError as error:
-        raise VerifyError(op, error.args[0]) from None
-    for what, names, got in (("operands", info.inputs, op.num_operands()), ("results", info.outputs, op.num_results())):
-        # a row takes any number of tensors as one vector, so the number of its operands is fixed too
-        star = info.row is None and any(n.startswith("*") for n in names)
-        least = len(names) - star
-        if got < least or got > least and not star:
-            number = f"at least {least}" if star else f"{least}"
-            raise VerifyError(op, f"expected {number} {what} ({', '.join(names)}), got {got}")
-    for operand in op.operands():
-        if operand.source() is None:
-            raise VerifyError(op, f"operand {operand.index()}: expected a value, got none; operands are left out in "
-                                  "programs of Paddle's form only")
-    return info
-
-
-def _check_attributes(op: Operation, info: OpInfo) -> None:
-    flags = PARAMETER_FLAGS if op.name() == "builtin.parameter" else ()
-    for name in op.attributes:
-        if name not in info.attrs and name not in COMMON_ATTRIBUTES and name not in flags:
-            hint = " (it is an operand here)" if info.row is not None and name in info.row.mutable else ""
-            raise VerifyError(op, f"attribute {name!r}: expected one of {', '.join(info.attrs) or 'none'}, or a common "
-                                  f"one{hint}")
-    for name in info.required:
-        if name not in op.attributes:
-            raise VerifyError(op, f"expected attribute {name!r}, got none")
-    for name in ("stop_gradient", "persistable", *flags):
-        flag = op.attributes.get(name)
-        if flag is not None and not (isinstance(flag, ArrayAttribute) and len(flag.items) == op.num_results()):
-            raise VerifyError(op, f"attribute {name!r}: expected an array with one entry for each of the "
-                                  f"{op.num_results()} results, got {flag}")
-
-
-def _check_number_of_regions(op: Operation, info: OpInfo) -> None:
-    if op.num_regions() != info.regions:
-        raise VerifyError(op, f"expected {info.regions} regions, got {op.num_regions()}")
 
 
 def _check_regions(op: Operation) -> None:
