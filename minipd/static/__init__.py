@@ -5,6 +5,8 @@
     executor       Executor: run a program with a feed, fetch values
     scope          where program state is between runs
     storage        save and load that state
+    inference_model save and load what a program computes, in Paddle 3's files
+    saved_model    these files: a program and its parameters
     gradients      gradients, append_backward
     input          InputSpec, the declaration of an input
     control_flow   cond; loops: while_loop; choices: case, switch_case; effects: Print, Assert
@@ -17,6 +19,17 @@ from minipd.static.declarations import create_parameter, data
 from minipd.static.effects import Print
 from minipd.static.executor import Executor
 from minipd.static.gradients import append_backward, gradients
+from minipd.static.inference_model import (
+    deserialize_persistables,
+    deserialize_program,
+    load_from_file,
+    load_inference_model,
+    normalize_program,
+    save_inference_model,
+    save_to_file,
+    serialize_persistables,
+    serialize_program,
+)
 from minipd.static.input import InputSpec
 from minipd.static.metric import accuracy, auc
 from minipd.static.program import Program, default_main_program, default_startup_program, program_guard
@@ -24,5 +37,8 @@ from minipd.static.scope import Scope, global_scope, scope_guard
 from minipd.static.storage import load, load_program_state, save, set_program_state
 
 __all__ = ["Executor", "InputSpec", "Print", "Program", "Scope", "accuracy", "append_backward", "auc",
-           "create_parameter", "data", "default_main_program", "default_startup_program", "global_scope", "gradients",
-           "load", "load_program_state", "nn", "program_guard", "save", "scope_guard", "set_program_state"]
+           "create_parameter", "data", "default_main_program", "default_startup_program",
+           "deserialize_persistables", "deserialize_program", "global_scope", "gradients", "load",
+           "load_from_file", "load_inference_model", "load_program_state", "nn", "normalize_program",
+           "program_guard", "save", "save_inference_model", "save_to_file", "scope_guard",
+           "serialize_persistables", "serialize_program", "set_program_state"]
