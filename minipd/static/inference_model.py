@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from minipd.framework.dim import DimExpr
 from minipd.framework.errors import InputError
 from minipd.framework.files import reason, write_atomically
 from minipd.framework.tensor import Parameter, Tensor
@@ -158,8 +159,11 @@ class LoadedProgram(Program):
 def static_program(program: ir.Program) -> LoadedProgram:
     """The program as one that static mode writes, which an executor runs and code may go on with."""
     found, mapping = LoadedProgram(), IrMapping()
+    seen = {name for op in program.global_block() if op.name() == "pd_op.data" for d in op.result(0).shape
+            if isinstance(d, DimExpr) for name in d.symbols}
     for c in program.constraints:
-        found.constraints.add(c)
+        if seen.issuperset(name for d in (c.left, c.right) if isinstance(d, DimExpr) for name in d.symbols):
+            found.constraints.add(c)            # (others are about inputs that have been left out)
     found.targets = []
     for op in program.global_block():
         if op.name() == "builtin.shadow_output":
