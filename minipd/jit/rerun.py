@@ -1,0 +1,114 @@
+"""A program as a function of tensors: every operator is called again, whoever interprets the calls.
+
+Eagerly the operators run, with a tape; under a trace they become part of the program that is traced; so a loaded model
+is a function like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from minipd.framework import dtype as dtypes
+from minipd.framework.context import using
+from minipd.framework.dim import DimExpr, Size, substitute_all
+from minipd.framework.rank import current, dispatch
+from minipd.framework.tensor import Tensor
+from minipd.ir.block import Block
+from minipd.ir.evaluate import BUNDLES
+from minipd.ir.operation import Operation, user_error
+from minipd.ir.program import Program
+from minipd.ir.schema import is_attribute_only, op_attrs, result_values, tensor_operands
+from minipd.ir.traits import IrTrait
+from minipd.ir.value import Value
+from minipd.static.control_flow import cond
+from minipd.static.loops import while_loop
+
+__all__: list[str] = []
+
+
+def rerun(program: Program, given: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The outputs by name.
+
+    given, state: tensors by the names of inputs and parameters.
+    Raises: NotImplementedError, by name, for an operator that minipd does not have; ValueError for shapes that do not
+    fit.
+    """
+    run = _Rerun(given, state)
+    run.walk(program.global_block())
+    return run.outputs
+
+
+class _Rerun:
+    """env: value -> tensor.  sizes: what the symbols of the program are this time, numbers or symbols of a trace."""
+
+    def __init__(self, given: Mapping[str, Tensor], state: Mapping[str, Tensor]):
+        self.given, self.state = given, state
+        self.env, self.sizes, self.outputs = dict[Value, Tensor](), dict[str, Size](), dict[str, Tensor]()
+
+    def walk(self, block: Block) -> list[Tensor]:
+        """Compute a block; returns what it yields."""
+        env = self.env
+        for op in block:
+            name = op.name()
+            if name in BUNDLES or IrTrait.CONSTANT in op.info.traits and is_attribute_only(op):
+                continue
+            if name in ("pd_op.data", "builtin.parameter"):
+                env[op.result(0)] = self.read(op)
+            elif name == "builtin.shadow_output":
+                self.outputs[op.attributes["output_name"].value] = env[op.operand_source(0)]
+            elif name == "cf.yield":
+                return [env[v] for v in op.operands_source()]
+            elif op.row is not None:
+                self.call(op)
+            elif name == "pd_op.if":
+                true, false = (region.front() for region in op.regions)
+                self.bind(op, cond(env[op.operand_source(0)], lambda b=true: self.walk(b),
+                                   lambda b=false: self.walk(b)))
+            elif name == "pd_op.while":
+                self.loop(op)
+            else:
+                raise NotImplementedError(user_error(op, f"expected an operator that minipd has, got {name}: the "
+                                                         "program can be kept, printed, drawn and saved, not run"))
+        return []
+
+    def read(self, op: Operation) -> Tensor:
+        is_input = op.name() == "pd_op.data"
+        name = op.attributes["name" if is_input else "parameter_name"].value
+        x = (self.given if is_input else self.state)[name]
+        declared, actual = op.result(0).shape, tuple(x.payload.shape)
+        fits = len(declared) == len(actual) and x.payload.dtype == op.result(0).dtype
+        for dim, size in zip(declared, actual, strict=False):
+            if isinstance(dim, DimExpr) and dim.is_symbol:
+                fits = fits and self.sizes.setdefault(str(dim), size) == size
+            else:
+                fits = fits and dim == size
+        if not fits:
+            raise ValueError(f"input {name}: expected {op.result(0).type()}, got {x.payload.dtype}{list(actual)}")
+        return x
+
+    def call(self, op: Operation) -> None:
+        """Call the row as the user did.  What the program says no gradient flows through gets none, if the operands
+        would have given it one."""
+        row, operands = op.row, tensor_operands(op)
+        assert row is not None
+        results, attrs = result_values(op), substitute_all(op_attrs(op), self.sizes)
+        stops = any(not v.stop_gradient for v in operands) and [v.stop_gradient for v in results]
+        with using(grad=current().grad_enabled and not (stops and all(stops))):
+            made = dispatch(row, [self.env[v] for v in operands], attrs)
+        for i, (value, out) in enumerate(zip(results, made if row.multi else (made,), strict=False)):
+            stop = stops and stops[i] and not out.stop_gradient and value.dtype in dtypes.INEXACT
+            self.env[value] = out.detach() if stop else out
+
+    def loop(self, op: Operation) -> None:
+        body = op.regions[0].front()
+
+        def again(_: Tensor, *carried: Tensor) -> list[Tensor]:
+            self.env.update(zip(body.args(), carried, strict=True))
+            return self.walk(body)
+        _, *out = while_loop(lambda going, *_: going, again, [self.env[v] for v in op.operands_source()])
+        self.bind(op, out)
+
+    def bind(self, op: Operation, made: Any) -> None:
+        outs: Sequence[Tensor] = made if isinstance(made, (list, tuple)) else () if made is None else (made,)
+        self.env.update(zip(op.results(), outs, strict=True))
