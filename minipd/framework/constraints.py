@@ -178,7 +178,11 @@ class Constraints:
         return c.kind, *(sorted(pair, key=str) if c.kind in ("equal", "broadcastable") else pair)
 
     def _contradiction(self, c: Constraint) -> ValueError:
-        others = [str(f) for f in self if f.symbols & c.symbols]
+        about, others = set(c.symbols), []
+        for f in sorted(self, key=lambda f: not f.symbols & c.symbols):     # and what is linked to it by others
+            if f.symbols & about:
+                about |= f.symbols
+                others.append(str(f))
         return ValueError(f"{c.what}: expected {c.relation}, which no sizes fulfil"
                           + (f" together with {'; '.join(others)}" if others else ""))
 

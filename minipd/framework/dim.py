@@ -215,7 +215,7 @@ def broadcast_dims(what: str, a: Size, b: Size) -> Size:
     if same(a, 1) or same(b, 1):
         return b if same(a, 1) else a
     if type(a) is not DimExpr or type(b) is not DimExpr:
-        return require_equal(b, a, what)
+        return require_equal(a, b, what) if type(a) is DimExpr else require_equal(b, a, what)
     if same(a, b):
         return a
     if same(a, both := broadcast(a, b)) or same(b, both):       # one is a broadcast size that has the other among its

@@ -7,12 +7,14 @@
     verify, equality       is it well formed; do two say the same
     printer, parser        the two print styles, and reading the exact one back
     builder, trace, traced programs from code: by hand, the trace interpreter, `trace(fn, *specs)`
+    shape_data             what is known of tensors of sizes; the dialect shape
     backward, dce          gradients of programs, through the rows' own rules; removing what is dead
     evaluate               giving a program another meaning, operation by operation
 """
 
 from minipd.ir import builtin as _dialects  # registers builtin, cf and pd_op
 from minipd.ir import effects as _rows  # registers print, assert and draw_key
+from minipd.ir import shape_data as _shape  # registers shape
 from minipd.ir.attributes import attribute
 from minipd.ir.block import Block
 from minipd.ir.mapping import IrMapping
@@ -25,4 +27,4 @@ from minipd.ir.value import BlockArgument, OpOperand, OpResult, Value
 __all__ = ["Block", "BlockArgument", "DenseTensorType", "IrMapping", "OpOperand", "OpResult", "Operation", "Program",
            "Region", "Type", "Value", "VectorType", "attribute"]
 
-del _dialects, _rows
+del _dialects, _rows, _shape

@@ -25,6 +25,8 @@ __all__ = ["BlockArgument", "OpOperand", "OpResult", "Value"]
 
 #: how Paddle writes an optional operand that is left out
 NULL_VALUE = "<<NULL VALUE>>"
+#: questions that a tensor of sizes can answer while tracing -> whether symbolic sizes are an answer
+OF_SIZES = {"item()": True, "tolist()": True, "int()": False, "index()": False}
 
 
 class Value:
@@ -142,7 +144,15 @@ class Value:
 
     # ----------------------------------------------------------------------------------------- as a payload
     def materialize(self, asked: str) -> np.ndarray:
-        """A traced tensor was asked for its values: it has none yet.  Always raises TypeError."""
+        """A traced tensor was asked for its values: it has none yet, unless they are sizes (see `shape_data`).
+
+        Raises: TypeError for all others.
+        """
+        if asked in OF_SIZES:
+            from minipd.ir.shape_data import elements
+            known = elements(self)
+            if known is not None and (OF_SIZES[asked] or all(isinstance(d, int) for d in known.flat)):
+                return known
         where = user_line()
         path, _, number = where.rpartition(":")
         line = linecache.getline(path, int(number)).strip()

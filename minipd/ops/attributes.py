@@ -47,6 +47,8 @@ class Numel:
 def shape(input: Any) -> Tensor:
     """The shape of a tensor as an int64 tensor, which a program reckons anew in every run.
 
+    While tracing, its elements, and what is computed of them, may stand wherever a size is wanted.
+
     >>> from minipd.ops.creation import ones
     >>> shape(ones([2, 3])).tolist()
     [2, 3]

@@ -13,7 +13,7 @@ from minipd.framework.dim import same
 from minipd.framework.meta import Meta
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
-from minipd.ops.creation import shape_tuple
+from minipd.ops.creation import shape_tuple, sizes
 from minipd.ops.making import spread
 from minipd.ops.shapes import broadcast_shapes, stretches
 
@@ -147,9 +147,8 @@ def expand(x: Tensor, shape: Any, name: str | None = None) -> Tensor:
     >>> expand(to_tensor([[1], [2]]), [-1, 2]).tolist()
     [[1, 1], [2, 2]]
     """
-    if isinstance(shape, int):
-        shape = [shape]
-    given = list(shape.tolist() if isinstance(shape, Tensor) else shape)
+    given = sizes(shape)
+    given = list(given) if isinstance(given, (list, tuple)) else [given]
     own = x.payload.shape
     lead = len(given) - len(own)
     if lead < 0 or any(same(d, -1) for d in given[:lead]):

@@ -83,6 +83,20 @@ def _arange_size(start: Any, stop: Any, step: Any) -> Any:
     return max(0, int(np.ceil((stop - start) / step)))
 
 
+@op("dim", Trait.EXACT, Trait.DISCRETE, dialect="shape")
+class Dim:
+    """A size as a tensor: int64 [].  What a symbolic dimension becomes where it stands beside tensors."""
+
+    def infer_meta(*, size):
+        return Meta((), dtypes.int64.np)
+
+    def kernel(xp, *, size):
+        return xp.array(size, dtypes.int64.np)
+
+    def kernel_out(xp, out, *, size):
+        out[...] = size
+
+
 @op("assign", Trait.EXACT, Trait.ELEMENTWISE)
 class Assign:
     """A copy, in row-major memory."""
@@ -114,11 +128,24 @@ class ShareData:
         return view
 
 
+def sizes(given: Any) -> Any:
+    """Sizes that may be given as tensors, all of them or one by one, as numbers; what has no values yet stays so if
+    it is known to be sizes.  Anything else as it is.
+
+    >>> sizes(to_tensor([2, 3])), sizes([to_tensor(2), 3]), sizes(4)
+    ([2, 3], [2, 3], 4)
+    """
+    if isinstance(given, Tensor):
+        return given.tolist()
+    if isinstance(given, (list, tuple)) and any(isinstance(d, Tensor) for d in given):
+        return [d.item() if isinstance(d, Tensor) and d.size == 1 else d for d in given]
+    return given
+
+
 def shape_tuple(what: str, shape: Any) -> tuple:
     """A shape given as an int, a sequence of ints (or of 0-D tensors) or an int tensor."""
-    if isinstance(shape, Tensor):
-        shape = shape.tolist()
-    if isinstance(shape, int):
+    shape = sizes(shape)
+    if isinstance(shape, int) or is_symbolic(shape) and not isinstance(shape, (list, tuple)):
         shape = (shape,)
     try:
         out = tuple(d if is_symbolic(d) else d.__index__() for d in shape)

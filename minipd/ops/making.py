@@ -6,6 +6,7 @@ import functools
 import inspect
 from typing import Any
 
+from minipd.framework.dim import DimExpr
 from minipd.framework.meta import describe
 from minipd.framework.place import check_device
 from minipd.framework.tensor import Tensor
@@ -39,6 +40,10 @@ def asked_for(made: Tensor, what: str, device: Any, requires_grad: bool) -> Tens
     return made
 
 
+#: what an argument may be that is one of several sizes
+SIZES = (int, DimExpr, Tensor)
+
+
 def spread(at: int) -> Any:
     """Decorator: the list of ints that is parameter number `at`, the last but for options, may also be given as so
     many arguments.
@@ -52,7 +57,7 @@ def spread(at: int) -> Any:
     def decorate(function: Any) -> Any:
         @functools.wraps(function)
         def call(*args: Any, **named: Any) -> Any:
-            if len(args) > at + 1 and all(type(a) is int for a in args[at:]):
+            if len(args) > at + 1 and all(type(a) in SIZES for a in args[at:]):
                 args = (*args[:at], list(args[at:]))
             return function(*args, **named)
         return call

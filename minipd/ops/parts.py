@@ -9,7 +9,7 @@ from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.ops.by_number import an_axis
 from minipd.ops.cast import cast
-from minipd.ops.creation import shape_tuple
+from minipd.ops.creation import shape_tuple, sizes
 from minipd.ops.reshape import Unsqueeze
 from minipd.ops.slicing import SetValue, normalized_part, take_part
 
@@ -25,7 +25,7 @@ def crop(x: Tensor, shape: Any = None, offsets: Any = None, name: str | None = N
     """
     own = x.payload.shape
     first = (0,) * x.ndim if offsets is None else shape_tuple("crop", offsets)
-    given = list(own) if shape is None else shape.tolist() if isinstance(shape, Tensor) else list(shape)
+    given = list(own) if shape is None else list(sizes(shape))
     if len(first) != x.ndim or len(given) != x.ndim:
         raise ValueError(f"crop: expected a size and an offset for each dimension of {describe(x.payload)}, got "
                          f"{given} and {list(first)}")

@@ -8,10 +8,12 @@ import numpy as np
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.boundary import tell_user
+from minipd.framework.dim import DimExpr
 from minipd.framework.rank import current
 from minipd.framework.row import Row
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
+from minipd.ops.creation import Dim
 from minipd.ops.making import into
 
 __all__: list[str] = []
@@ -47,6 +49,9 @@ def promoted(what: str, x: Any, y: Any, division: bool = False, arithmetic: bool
         other = as_tensor(what, other)
         pair = (t, other) if t is x else (other, t)
         return promoted(what, pair[0], pair[1], division, arithmetic)
+    if isinstance(other, DimExpr):
+        other = Dim(size=other)
+        return promoted(what, *((t, other) if t is x else (other, t)), division, arithmetic)
     if not isinstance(other, (bool, int, float, complex)):
         raise TypeError(f"{what}: expected a Tensor or a number, got {type(other).__name__}: {other!r}")
     own, floating = t.payload.dtype, dtypes.get_default_dtype_np()

@@ -11,6 +11,7 @@ from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import Expand
 from minipd.ops.by_number import Gather, an_axis
+from minipd.ops.creation import sizes
 from minipd.ops.making import spread
 from minipd.ops.reshape import Reshape, reshape
 
@@ -25,7 +26,7 @@ def tile(x: Tensor, repeat_times: Any, name: str | None = None) -> Tensor:
     >>> tile(to_tensor([1, 2]), [2, 2]).tolist()
     [[1, 2, 1, 2], [1, 2, 1, 2]]
     """
-    given = repeat_times.tolist() if isinstance(repeat_times, Tensor) else repeat_times
+    given = sizes(repeat_times)
     times = [t if is_symbolic(t) else t.__index__() for t in (given if isinstance(given, (list, tuple)) else [given])]
     if any(isinstance(t, int) and t < 0 for t in times):
         raise ValueError(f"tile: expected repeat_times of at least 0, got {times}")

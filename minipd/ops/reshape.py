@@ -8,7 +8,7 @@ from minipd.framework.dim import exact_div, is_symbolic, prod, same
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
-from minipd.ops.creation import shape_tuple
+from minipd.ops.creation import shape_tuple, sizes
 from minipd.ops.making import spread
 from minipd.ops.shapes import agree, normalize_axes, normalize_axis
 
@@ -116,7 +116,7 @@ def reshape(x: Tensor, shape: Any, name: str | None = None) -> Tensor:
     paddle.Size([2, 3])
     """
     own = x.payload.shape
-    given = shape.tolist() if isinstance(shape, Tensor) else shape
+    given = sizes(shape)
     target = list(given) if isinstance(given, (list, tuple)) else [given]
     if 0 in target and prod(own) != 0:
         target = [own[i] if same(d, 0) and i < len(own) else d for i, d in enumerate(target)]
@@ -149,15 +149,15 @@ def unflatten(x: Tensor, axis: int, shape: Any, name: str | None = None) -> Tens
         raise ValueError(f"unflatten: expected a tensor of at least 1 dimension, got {describe(x.payload)}")
     if isinstance(shape, int):
         raise TypeError(f"unflatten: expected shape to be a list of sizes, got {shape}")
-    sizes = list(shape.tolist() if isinstance(shape, Tensor) else shape)
-    left_over = [i for i, d in enumerate(sizes) if same(d, -1)]
-    rest = prod(d for d in sizes if not same(d, -1))
+    parts = list(sizes(shape))
+    left_over = [i for i, d in enumerate(parts) if same(d, -1)]
+    rest = prod(d for d in parts if not same(d, -1))
     if len(left_over) == 1:
-        sizes[left_over[0]] = exact_div(own[at], rest, f"unflatten of axis {at} of {describe(x.payload)} to {sizes}")
+        parts[left_over[0]] = exact_div(own[at], rest, f"unflatten of axis {at} of {describe(x.payload)} to {parts}")
     elif left_over or not agree(rest, own[at], "unflatten"):
         raise ValueError(f"unflatten: expected sizes that multiply to {own[at]}, that of axis {at} of "
-                         f"{describe(x.payload)}, and at most one -1, got {sizes}")
-    return Reshape(x, shape=(*own[:at], *shape_tuple("unflatten", sizes), *own[at + 1:]))
+                         f"{describe(x.payload)}, and at most one -1, got {parts}")
+    return Reshape(x, shape=(*own[:at], *shape_tuple("unflatten", parts), *own[at + 1:]))
 
 
 def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1, name: str | None = None) -> Tensor:

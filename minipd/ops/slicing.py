@@ -163,6 +163,8 @@ def normalized_part(s: Any, n: Any) -> tuple[Any, Any, int]:
     >>> normalized_part(slice(4, None, -3), 5), normalized_part(slice(1, 99), 5), normalized_part(slice(3, 1), 5)
     ((4, -1, -3), (1, 5, 1), (3, 3, 1))
     """
+    if isinstance(s.start, Tensor) or isinstance(s.stop, Tensor):
+        s = builtins.slice(_int(s.start), _int(s.stop), s.step)
     for v in (s.start, s.stop, s.step):
         if v is not None and not is_symbolic(v) and not hasattr(v, "__index__"):
             raise TypeError(f"slice: expected ints or None as start, stop and step, got {v!r}")

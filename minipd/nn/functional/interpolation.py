@@ -10,6 +10,7 @@ from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.ops import geometry
 from minipd.ops.creation import assign
+from minipd.ops.creation import sizes as known_sizes
 from minipd.ops.geometry import LARGEST, back, first, ints
 from minipd.ops.interpolate import Interp
 from minipd.ops.pooling import average_to
@@ -80,7 +81,7 @@ def _target(x: Tensor, n: int, size: Any, scale_factor: Any, recompute: bool) ->
     if any(not is_symbolic(d) and d == 0 for d in own):
         raise ValueError(f"interpolate: expected spatial dimensions that are not empty, got {describe(x.payload)}")
     if size is not None:
-        sizes: tuple = ints("interpolate", "size", size)
+        sizes = _sizes(known_sizes(size))
         sizes, scales = sizes * (n if len(sizes) == 1 else 1), (0.0,) * n
     else:
         listed = scale_factor.tolist() if isinstance(scale_factor, Tensor) else scale_factor
@@ -94,6 +95,11 @@ def _target(x: Tensor, n: int, size: Any, scale_factor: Any, recompute: bool) ->
         raise ValueError(f"interpolate: expected {n} spatial sizes from 1 to {LARGEST} for x {describe(x.payload)}, "
                          f"got {list(sizes)}")
     return sizes, scales
+
+
+def _sizes(given: Any) -> tuple:
+    listed = given if isinstance(given, (list, tuple)) else [given]
+    return tuple(d if is_symbolic(d) else ints("interpolate", "size", d)[0] for d in listed)
 
 
 def _scaled(size: Any, factor: float) -> Any:
