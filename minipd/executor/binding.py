@@ -16,7 +16,9 @@ import numpy as np
 from minipd.executor.calls import Call
 from minipd.executor.control import CONTROL, unknown
 from minipd.executor.frame import Frame, Part, Steps
+from minipd.executor.late import late
 from minipd.executor.layout import Layout
+from minipd.executor.memory import root
 from minipd.executor.preparation import Item, Preparation
 from minipd.framework.dtype import to_np
 from minipd.ir.value import Value
@@ -39,18 +41,23 @@ class Binding:
             self.frame.slots[self.slot(value)] = array
         for item in prepared.items:
             self._fill(item)
+        self._emptied: set[int] = set()
         self.passing = [self.slot(v) for v in prepared.dynamic]
+        #: the memory that is not a run's own, whatever it is fed
+        self.outside = {id(root(a)) for a in (memory, *layout.constants.values())}
 
     def link(self) -> Binding:
         """Choose the functions; returns self."""
         self.program = self.steps(self.prepared.top)
+        #: the slots that a run leaves filled
+        self.left = [i for i in self.passing if i not in self._emptied]
         self.layout.arrays.clear()          # the stand-ins have done their work
         return self
 
-    def finish(self) -> None:
+    def finish(self, succeeded: bool) -> None:
         """The run is over: let go of everything that is not the binding's own."""
         slots = self.frame.slots
-        for i in self.passing:
+        for i in self.left if succeeded else self.passing:
             slots[i] = None
         self.frame.begin({}, {}, None)
 
@@ -113,7 +120,9 @@ class Binding:
             if self.layout.runs(item):
                 function = (CONTROL.get(item.op.name(), unknown)(self, item) if item.call is None else
                             self._call(item, item.call))
-                steps.add(Part(item, function, tuple(self.slot(v) for v in item.dead)), self.frame)
+                dead = tuple(self.slot(v) for v in item.dead)
+                steps.add(Part(item, function, dead), self.frame)
+                self._emptied.update(dead)
         return steps
 
     def _call(self, item: Item, call: Call) -> Callable[[], Any]:
@@ -128,8 +137,9 @@ class Binding:
                    if i not in call.shape_only and v in dynamic]
         if static:
             outs = tuple(slots[self.slot(r)] for r in call.results)
-            return _into(call, outs, arrays, attrs) if not waiting else _into_late(call, outs, arrays, waiting, attrs,
-                                                                                   slots)
+            if call.bind is not None and not waiting:
+                return call.bind(outs, arrays)
+            return self._writing(call, outs, arrays, waiting, attrs)
         if call.inplace_state:
             return self._over_state(call, arrays, waiting, attrs)
         return self._allocating(call, arrays, waiting, attrs)
@@ -143,31 +153,44 @@ class Binding:
         kernel = functools.partial(call.kernel, *self._view_operands(call), **attrs)
         return lambda: np.copyto(buffer, kernel())
 
+    def _writing(self, call: Call, outs: tuple, arrays: list, waiting: list, attrs: dict) -> Callable[[], Any]:
+        """The call into buffers that stay."""
+        slots = self.frame.slots
+        if call.ufunc is None:
+            assert call.kernel_out is not None
+            return late(functools.partial(call.kernel_out, outs if call.multi else outs[0], **attrs), arrays, waiting,
+                        slots)
+        if call.ufunc in NAMED_OUT:
+            return late(functools.partial(call.ufunc, out=outs[0]), arrays, waiting, slots)
+        return late(call.ufunc, [*arrays, outs[0]], waiting, slots)     # a third faster than with `out=`
+
     def _allocating(self, call: Call, arrays: list, waiting: list, attrs: dict) -> Callable[[], Any]:
         frame, slots = self.frame, self.frame.slots
         results = [self.slot(r) for r in call.results]
-        kernel, comm, multi, name = call.kernel, call.comm, call.multi, call.op.name()
-        if kernel is None:
+        if call.kernel_out is not None:
             kernel = _new_buffers(call, [(self.layout.shape(r), to_np(r.dtype)) for r in call.results])
-
-        def step() -> None:
-            operands = arrays.copy()
-            for i, slot in waiting:
-                operands[i] = slots[slot]
-            if comm:
-                operands.insert(0, frame.communicator(name))
-            made = kernel(*operands, **attrs)
-            if multi:
+        else:
+            assert call.kernel is not None
+            kernel = call.kernel
+        kernel = functools.partial(kernel, **attrs) if attrs else kernel
+        if call.comm:
+            kernel = _with_communicator(kernel, frame, call.op.name())
+        made_of = late(kernel, arrays, waiting, slots)
+        if call.multi:
+            def several() -> None:
+                made = made_of()
                 for i, array in zip(results, made, strict=True):
                     slots[i] = array
                 if frame.memory is not None:
                     frame.keep(made)
-                return
-            if type(made) is not np.ndarray:
-                made = np.asarray(made)
-            slots[results[0]] = made
+            return several
+        result, = results
+
+        def step() -> None:
+            made = made_of()
+            slots[result] = made if type(made) is np.ndarray else np.asarray(made)
             if frame.memory is not None:
-                frame.keep((made,))
+                frame.keep((slots[result],))
         return step
 
     def _over_state(self, call: Call, arrays: list, waiting: list, attrs: dict) -> Callable[[], Any]:
@@ -207,41 +230,31 @@ class Binding:
 NAMED_OUT = (np.maximum, np.minimum)
 
 
-def _into(call: Call, outs: tuple, arrays: list, attrs: dict) -> Callable[[], Any]:
-    """The call on arrays that stay where they are."""
-    if call.bind is not None:
-        return call.bind(outs, arrays)
-    if call.ufunc is not None:
-        if call.ufunc in NAMED_OUT:
-            return functools.partial(call.ufunc, *arrays, out=outs[0])
-        return functools.partial(call.ufunc, *arrays, outs[0])      # a third faster than with `out=`
-    assert call.kernel_out is not None
-    return functools.partial(call.kernel_out, outs if call.multi else outs[0], *arrays, **attrs)
+def _with_communicator(kernel: Callable, frame: Frame, name: str) -> Callable:
+    """The kernel of a collective, called with this rank's communicator first."""
+    def communicating(*operands: Any) -> Any:
+        return kernel(frame.communicator(name), *operands)
+    return communicating
 
 
-def _into_late(call: Call, outs: tuple, arrays: list, waiting: list, attrs: dict, slots: list) -> Callable[[], Any]:
-    """The call into buffers that stay, on operands of which some are known only when it runs."""
-    out, kernel_out, ufunc = outs if call.multi else outs[0], call.kernel_out, call.ufunc
+def _new_buffers(call: Call, like: list[tuple[tuple, np.dtype]]) -> Callable[..., Any]:
+    """`kernel`, by way of `kernel_out`: the results surely are memory of their own."""
+    kernel_out, multi = call.kernel_out, call.multi
     assert kernel_out is not None
+    if multi:
+        def kernel(*operands: Any, **attrs: Any) -> Any:
+            outs = tuple(np.empty(shape, dtype) for shape, dtype in like)
+            kernel_out(outs, *operands, **attrs)
+            return outs
+        return kernel
+    (shape, dtype), = like
+    ufunc = call.ufunc
 
-    def step() -> None:
-        operands = arrays.copy()
-        for i, slot in waiting:
-            operands[i] = slots[slot]
+    def single(*operands: Any, **attrs: Any) -> Any:
+        out = np.empty(shape, dtype)
         if ufunc is not None:
             ufunc(*operands, out=out)
         else:
             kernel_out(out, *operands, **attrs)
-    return step
-
-
-def _new_buffers(call: Call, like: list[tuple[tuple, np.dtype]]) -> Callable[..., Any]:
-    """`kernel`, for a call that has only `kernel_out`."""
-    kernel_out, multi = call.kernel_out, call.multi
-    assert kernel_out is not None
-
-    def kernel(*operands: Any, **attrs: Any) -> Any:
-        outs = tuple(np.empty(shape, dtype) for shape, dtype in like)
-        kernel_out(outs if multi else outs[0], *operands, **attrs)
-        return outs if multi else outs[0]
-    return kernel
+        return out
+    return single

@@ -32,12 +32,20 @@ def _data(bound: Binding, item: Item) -> Step:
 def _state(bound: Binding, item: Item) -> Step:
     name = item.op.attributes[STATE[item.op.name()]].value
     value, frame = item.op.result(0), bound.frame
-    slot, slots, shape = bound.slot(value), frame.slots, bound.layout.shape(value)
+    slot, slots, shape, dtype = bound.slot(value), frame.slots, bound.layout.shape(value), value.dtype
     overwritten = bound.prepared.inplace.get(name) is value
 
     def step() -> None:
-        array = slots[slot] = frame.read_state(name, shape, value, overwritten)
-        frame.keep((array,))
+        try:
+            array = frame.scope[name]
+        except KeyError:
+            frame.refuse_state(name, value)
+        if array.shape != shape or array.dtype != dtype:
+            frame.refuse_state(name, value)
+        frame.state[name] = array
+        slots[slot] = array if not overwritten else frame.own(name, array)
+        if frame.memory is not None:
+            frame.keep((slots[slot],))
     return step
 
 
@@ -47,7 +55,8 @@ def _set_parameter(bound: Binding, item: Item) -> Step:
 
     def step() -> None:
         array = frame.writes[name] = slots[slot]
-        frame.keep((array,))
+        if frame.memory is not None:
+            frame.keep((array,))
     return step
 
 
@@ -60,7 +69,8 @@ def _output(bound: Binding, item: Item) -> Step:
 
     def step() -> None:
         array = frame.outputs[name] = slots[result] = slots[slot]
-        frame.keep((array, array) if fetched else (array,))
+        if frame.memory is not None:
+            frame.keep((array, array) if fetched else (array,))
     return step
 
 

@@ -85,6 +85,8 @@ class Executor:
             print(f"IR after lowering = {self.kernel_program}")
         self.inputs: dict[str, Value] = {op.attributes["name"].value: op.result(0) for op in program.global_block()
                                          if op.name() == "pd_op.data"}
+        self._declared = {name: (v.shape, v.dtype, v) for name, v in self.inputs.items()}
+        self._shared = self.prepared.shared_results()
         self.runs = self.instructions = 0
         self._checked: dict[str, int] | None = None
         self._arena: Arena | None = None        # while a run uses it, another (of another rank) makes its own
@@ -112,14 +114,16 @@ class Executor:
             if memory is not None:
                 memory.start((*feed.values(), *scope.values()))
                 memory.hold(bound.memory)
+            succeeded = False
             try:
                 frame.run(bound.program)
                 self._store(bound, frame, scope)
                 self.runs += 1
                 self.instructions += frame.instructions
-                return frame.outputs
+                outputs, succeeded = frame.outputs, True
+                return outputs
             finally:
-                bound.finish()
+                bound.finish(succeeded)
         finally:
             self._arena = arena
 
@@ -156,13 +160,13 @@ class Executor:
             raise ValueError(f"feed: expected the inputs {', '.join(self.inputs) or 'none'}; "
                              + "; ".join([f"missing {n}" for n in sorted(missing)]
                                          + [f"unknown {n}" for n in sorted(unknown)]))
-        bindings: dict[str, int] = dict(known or {})
-        for name, value in self.inputs.items():
+        bindings: dict[str, int] = dict(known) if known else {}
+        for name, (shape, dtype, value) in self._declared.items():
             array = feed[name]
-            if array.dtype != value.dtype:
+            if array.dtype != dtype:
                 raise ValueError(f"input {name!r}: expected {describe(value)}, got {describe(array)}; cast it first")
-            if array.shape != value.shape:
-                bind_shape(value.shape, array.shape, bindings, f"input {name!r}")
+            if array.shape != shape:
+                bind_shape(shape, array.shape, bindings, f"input {name!r}")
         if bindings and bindings != self._checked:
             self.program.constraints.check(bindings)
             self._checked = bindings
@@ -171,12 +175,18 @@ class Executor:
     def _store(self, bound: Binding, frame: Frame, scope: MutableMapping[str, np.ndarray]) -> None:
         """Store what the run has written.  Every state and every output gets memory of its own: it may be changed in
         place later, which nobody else may see."""
-        inplace = self.prepared.inplace
-        taken = {id(root(a)) for a in (*frame.feed.values(), *frame.state.values(), bound.memory)}
-        taken.update(id(root(a)) for a in bound.layout.constants.values())
-        for name in inplace:
+        for name in frame.copied:
             self._owned[name] = ref(frame.writes[name])
-            taken.add(id(root(frame.writes[name])))
+        if self._shared:
+            self._part(bound, frame)
+        if frame.writes:
+            scope.update(frame.writes)
+
+    def _part(self, bound: Binding, frame: Frame) -> None:
+        """Copy those results that share memory with anything else."""
+        inplace = self.prepared.inplace
+        taken = {id(root(a)) for a in (*frame.feed.values(), *frame.state.values())} | bound.outside
+        taken.update(id(root(frame.writes[name])) for name in inplace)
         for found in (frame.writes, frame.outputs):
             for name, array in found.items():
                 if found is frame.writes and name in inplace:
@@ -184,4 +194,3 @@ class Executor:
                 if id(root(array)) in taken or not array.flags.writeable:
                     found[name] = array = array.copy()
                 taken.add(id(root(array)))
-        scope.update(frame.writes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from weakref import ref
 
 import numpy as np
@@ -56,7 +56,8 @@ class Frame:
 
     slots: the arrays, one per value; those of static values stay from run to run.  feed: inputs.  scope: program state
     as it was before.  state: what has been read of it.  writes: state to be stored when the run is over.
-    owned: the arrays of state that earlier runs made, by name: only these are written over.
+    owned: the arrays of state that earlier runs made, by name: only these are written over.  copied: the names of state
+    that this run has copied, in order to write over it.
     """
 
     def __init__(self, n_slots: int, owned: dict[str, ref]):
@@ -72,6 +73,7 @@ class Frame:
         self.state: dict[str, np.ndarray] = {}
         self.outputs: dict[str, np.ndarray] = {}
         self.writes: dict[str, np.ndarray] = {}
+        self.copied: list[str] = []
         self.instructions = 0
 
     def run(self, steps: Steps) -> None:
@@ -116,25 +118,21 @@ class Frame:
                 self.memory.release(a)
 
     # ---------------------------------------------------------------------------------------- state and others
-    def read_state(self, name: str, shape: tuple, value: Value, overwritten: bool) -> np.ndarray:
-        """The program state `name`, which must be as the program declares it.
-
-        State that will be written over is copied once, unless an earlier run made it: others may hold the array that
-        the caller has put there.
-        """
-        try:
-            array = self.scope[name]
-        except KeyError:
+    def refuse_state(self, name: str, value: Value) -> NoReturn:
+        """Say why program state cannot be read."""
+        if name not in self.scope:
             raise KeyError(f"state {name!r}: expected it in the scope, which has {', '.join(self.scope) or 'nothing'}"
                            ) from None
-        if array.shape != shape or array.dtype != value.dtype:
-            raise ValueError(f"state {name!r}: expected {describe(value)}, got {describe(array)}")
-        self.state[name] = array
-        if overwritten:
-            owned = self.owned.get(name)
-            if owned is None or owned() is not array:
-                array = np.array(array, order="C")
-        return array
+        raise ValueError(f"state {name!r}: expected {describe(value)}, got {describe(self.scope[name])}")
+
+    def own(self, name: str, array: np.ndarray) -> np.ndarray:
+        """State that will be written over: copied once, unless an earlier run made it, for others may hold the array
+        that the caller has put there."""
+        known = self.owned.get(name)
+        if known is not None and known() is array:
+            return array
+        self.copied.append(name)
+        return np.array(array, order="C")
 
     def communicator(self, name: str) -> Any:
         """This rank's communicator."""

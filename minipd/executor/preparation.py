@@ -257,6 +257,20 @@ class Preparation:
             return True
         return call.kernel_out is None and not call.constant
 
+    def shared_results(self) -> bool:
+        """Whether an output, or new state that is not written in place, may share memory with another or with what the
+        run is given.  A run then has to look.  Results of kernels that write into new buffers share none."""
+        found: list[Value] = []
+        for item in self.items:
+            op = item.op
+            if op.name() in ("builtin.shadow_output", "kernel.fetch") or op.name() == "builtin.set_parameter" and (
+                    op.attributes["parameter_name"].value not in self.inplace):
+                found.append(op.operand_source(0))
+        makers = {r: item.call for item in self.items if item.call is not None for r in item.call.results}
+        fresh = [v for v in found if v not in self.sources and (call := makers.get(v)) is not None
+                 and call.kernel_out is not None and not call.inplace_state]
+        return len(set(fresh)) < len(found)
+
     def memory_of(self, item: Item) -> str:
         """How the result of a call gets its memory, in a word (see `kernel.dialect`)."""
         call = item.call

@@ -46,20 +46,20 @@ def _adamw_into(xp: Any, outs: Any, param: Any, grad: Any, moment1: Any, moment2
             out[...] = x
         return
     t, lr = float(step), float(learning_rate)
-    for p, m, v, param, grad, moment1, moment2 in in_blocks(*outs, param, grad, moment1, moment2):
-        scratch = xp.asarray(grad * grad)
-        xp.multiply(moment2, beta2, out=v)
+    for p, m, v, old, g, old_m, old_v in in_blocks(*outs, param, grad, moment1, moment2):
+        scratch = xp.asarray(g * g)
+        xp.multiply(old_v, beta2, out=v)
         scratch *= 1 - beta2
         v += scratch
-        xp.multiply(moment1, beta1, out=m)
-        xp.multiply(grad, 1 - beta1, out=scratch)
+        xp.multiply(old_m, beta1, out=m)
+        xp.multiply(g, 1 - beta1, out=scratch)
         m += scratch
         xp.true_divide(v, 1 - beta2 ** t, out=scratch)
         xp.sqrt(scratch, out=scratch)
         scratch += epsilon
         xp.true_divide(m, scratch, out=scratch)
         scratch *= lr / (1 - beta1 ** t)
-        xp.multiply(param, 1 - lr * weight_decay, out=p)
+        xp.multiply(old, 1 - lr * weight_decay, out=p)
         p -= scratch
 
 
