@@ -26,7 +26,8 @@ class TranslatedLayer(Layer):
 
     It is used like any other layer: called, trained further, made part of another model, given to `to_static`, saved
     again.  Its parameters are called `param_0`, `param_1`, ... in the order of the names that they were saved under.
-    A saved program is that of evaluation: `train()` does not bring back the dropout that it was saved without.
+    A saved program is that of evaluation: `train()` does not bring back the dropout that it was saved without.  Of
+    a size that was fixed when it was saved, it runs for others as far as its operators allow, as in Paddle.
 
     >>> from tempfile import TemporaryDirectory
     >>> from minipd.jit.save_load import load, save
@@ -96,6 +97,7 @@ class _Method:
                       for op, name in zip(inputs, self.inputs, strict=True)]
         self.missing = sorted(self.program.parameters().keys() - model.values.keys())
         self.file = file
+        self.compiled, self.resized = StaticFunction(self.run, self.specs), StaticFunction(self.run)
 
     def __call__(self, *inputs: Any) -> Any:
         if len(inputs) != len(self.inputs):
@@ -108,10 +110,10 @@ class _Method:
         if self.missing:
             raise ValueError(f"{self.__name__}: expected values for all parameters that {self.file} reads, got none "
                              f"for {', '.join(self.missing)}, which Paddle does not save: make them persistable")
-        compiled = self.__dict__.get("compiled")
-        if compiled is None:
-            compiled = self.compiled = StaticFunction(self.run, self.specs)
-        return compiled(*(to_tensor(x) if isinstance(x, np.ndarray) else x for x in inputs))
+        tensors = [to_tensor(x) if isinstance(x, np.ndarray) else x for x in inputs]
+        as_saved = all(d == n for spec, x in zip(self.specs, tensors, strict=True) if len(spec.shape) == len(x.shape)
+                       for d, n in zip(spec.shape, x.shape, strict=True) if isinstance(d, int))
+        return (self.compiled if as_saved else self.resized)(*tensors)
 
     def run(self, *inputs: Tensor) -> Any:
         found = rerun(self.program, dict(zip(self.inputs, inputs, strict=True)), self.layer.saved_state())

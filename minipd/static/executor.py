@@ -12,6 +12,7 @@ from minipd import executor
 from minipd.framework.place import check_device
 from minipd.framework.tensor import Tensor
 from minipd.ir.dce import remove_dead_ops
+from minipd.ir.operation import user_error
 from minipd.ir.value import Value
 from minipd.static.program import Program, current_programs, generator_of
 
@@ -88,9 +89,12 @@ class Executor:
         if found is None or (found.size, found.state) != (program.num_ops(), state):
             copy = program.executable(values)
             remove_dead_ops(copy)
-            for op in list(copy.global_block()):
+            for op in list(copy.walk()):
                 if op.name() == "pd_op.data" and op.result(0).use_empty():
                     op.erase()
+                elif not op.info.registered:
+                    raise NotImplementedError(user_error(op, "expected operators that minipd has, to run them: the "
+                                                             "program can be kept, printed, drawn and saved, not run"))
             found = self._ready[key] = _Ready(executor.Executor(copy), tuple(copy.parameters()),
                                              program.num_ops(), state)
             self._programs[id(program)] = program
