@@ -153,6 +153,26 @@ def _stack_create(bound: Binding, item: Item) -> Step:
     return step
 
 
+def _stack_take(bound: Binding, item: Item) -> Step:
+    results, frame, slots = [bound.slot(r) for r in item.op.results()], bound.frame, bound.frame.slots
+    name = item.op.attributes["name"].value
+
+    def step() -> None:
+        stack = again(frame.feed[name], {})
+        for i in results:
+            slots[i] = stack
+    return step
+
+
+def again(stack: list, copies: dict[int, list]) -> list:
+    """A copy of a stack that may be popped: the arrays stay, the stacks on it are copied, each once."""
+    found = copies.get(id(stack))
+    if found is None:
+        found = copies[id(stack)] = [tuple(again(x, copies) if type(x) is list else x for x in values)
+                                     for values in stack]
+    return found
+
+
 def _tuple_push(bound: Binding, item: Item) -> Step:
     inlet, *values = map(bound.slot, item.op.operands_source())
     frame, slots = bound.frame, bound.frame.slots
@@ -194,6 +214,6 @@ def unknown(bound: Binding, item: Item) -> Step:
 CONTROL: dict[str, Callable[[Any, Item], Step]] = {
     "builtin.split": _split, "kernel.data": _data, "builtin.parameter": _state, "builtin.constant": _state,
     "builtin.set_parameter": _set_parameter, "builtin.shadow_output": _output, "kernel.fetch": _output, "pd_op.if": _if,
-    "pd_op.while": _while, "cf.stack_create": _stack_create, "cf.tuple_push": _tuple_push,
+    "pd_op.while": _while, "cf.stack_create": _stack_create, "cf.stack_take": _stack_take, "cf.tuple_push": _tuple_push,
     "cf.tuple_pop": _tuple_pop, "cf.has_elements": _has_elements,
 }

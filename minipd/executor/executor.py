@@ -13,7 +13,7 @@ from weakref import ref
 import numpy as np
 
 from minipd.executor.binding import Binding
-from minipd.executor.frame import Frame
+from minipd.executor.frame import Frame, arrays_in
 from minipd.executor.kernel.lowering import pd_op_to_kernel_pass
 from minipd.executor.layout import Layout
 from minipd.executor.memory import Memory, root
@@ -28,6 +28,7 @@ from minipd.framework.meta import describe
 from minipd.framework.place import CPU, Place
 from minipd.framework.rank import current
 from minipd.ir.program import Program
+from minipd.ir.types import StackType
 from minipd.ir.value import Value
 
 __all__ = ["Executor"]
@@ -84,8 +85,10 @@ class Executor:
         if printing:
             print(f"IR after lowering = {self.kernel_program}")
         self.inputs: dict[str, Value] = {op.attributes["name"].value: op.result(0) for op in program.global_block()
-                                         if op.name() == "pd_op.data"}
-        self._declared = {name: (v.shape, v.dtype, v) for name, v in self.inputs.items()}
+                                         if op.name() in ("pd_op.data", "cf.stack_take")}
+        self._declared = {name: (v.shape, v.dtype, v) for name, v in self.inputs.items()
+                          if not isinstance(v.type(), StackType)}
+        self._stacks = [name for name in self.inputs if name not in self._declared]
         self._shared = self.prepared.shared_results()
         self.runs = self.instructions = 0
         self._checked: dict[str, int] | None = None
@@ -96,8 +99,9 @@ class Executor:
             memory: Memory | None = None, sizes: Mapping[str, int] | None = None) -> dict[str, np.ndarray]:
         """Run the program once and return its outputs by name.
 
-        feed: an array for every input, of the declared dtype and of a shape that fits.  scope: program state, read and
-        written.  memory: an allocation hook.  sizes: of symbolic dimensions that no input tells.
+        feed: an array for every input, of the declared dtype and of a shape that fits; for `cf.stack_take`, the stack
+        that another run gave.  scope: program state, read and written.  memory: an allocation hook.  sizes: of symbolic
+        dimensions that no input tells.
         No output shares memory with the state.
         Raises: ValueError for a feed that does not fit; what a kernel raises, with a note that names the operation.
         """
@@ -112,7 +116,7 @@ class Executor:
             frame.begin(feed, scope, memory)
             frame.around = None if current().is_plain else watcher(bound)
             if memory is not None:
-                memory.start((*feed.values(), *scope.values()))
+                memory.start(arrays_in((*feed.values(), *scope.values())))
                 memory.hold(bound.memory)
             succeeded = False
             try:
@@ -167,6 +171,10 @@ class Executor:
                 raise ValueError(f"input {name!r}: expected {describe(value)}, got {describe(array)}; cast it first")
             if array.shape != shape:
                 bind_shape(shape, array.shape, bindings, f"input {name!r}")
+        for name in self._stacks:
+            if not isinstance(feed[name], list):
+                raise ValueError(f"input {name!r}: expected the stack that another program gives as an output, got "
+                                 f"{feed[name]!r}")
         if bindings and bindings != self._checked:
             self.program.constraints.check(bindings)
             self._checked = bindings
@@ -185,12 +193,26 @@ class Executor:
     def _part(self, bound: Binding, frame: Frame) -> None:
         """Copy those results that share memory with anything else."""
         inplace = self.prepared.inplace
-        taken = {id(root(a)) for a in (*frame.feed.values(), *frame.state.values())} | bound.outside
+        outside = arrays_in((*frame.feed.values(), *frame.state.values()))
+        taken = {id(root(a)) for a in outside} | bound.outside
         taken.update(id(root(frame.writes[name])) for name in inplace)
+        stacks = [x for x in frame.outputs.values() if type(x) is list]
         for found in (frame.writes, frame.outputs):
             for name, array in found.items():
-                if found is frame.writes and name in inplace:
+                if type(array) is list or found is frame.writes and name in inplace:
                     continue
                 if id(root(array)) in taken or not array.flags.writeable:
                     found[name] = array = array.copy()
                 taken.add(id(root(array)))
+        for stack in stacks:                # nobody writes what is on it, so what is there twice may stay so
+            own(stack, taken)
+
+
+def own(stack: list, taken: set[int]) -> None:
+    """Copy the arrays on a stack whose memory is that of others."""
+    for i, values in enumerate(stack):
+        for x in values:
+            if type(x) is list:
+                own(x, taken)
+        if any(type(x) is not list and id(root(x)) in taken for x in values):
+            stack[i] = tuple(x.copy() if type(x) is not list and id(root(x)) in taken else x for x in values)

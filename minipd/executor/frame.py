@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from weakref import ref
 
@@ -143,9 +143,19 @@ class Frame:
         return comm
 
 
-def _arrays(held: Iterable[Any]) -> Iterable[np.ndarray]:
+def _arrays(held: Iterable[Any]) -> Iterator[np.ndarray]:
+    """The arrays among what is held.  What is on a stack is held from the push to the pop, whoever holds the stack."""
     for x in held:
         if isinstance(x, np.ndarray):
             yield x
         elif isinstance(x, tuple):
-            yield from x
+            yield from _arrays(x)
+
+
+def arrays_in(held: Iterable[Any]) -> Iterator[np.ndarray]:
+    """The arrays among what is held, and on the stacks among it."""
+    for x in held:
+        if isinstance(x, np.ndarray):
+            yield x
+        elif isinstance(x, (tuple, list)):
+            yield from arrays_in(x)

@@ -41,8 +41,8 @@ __all__: list[str] = []
 #: operations that the executor itself gives a meaning (`control`)
 STRUCTURE = frozenset({
     "builtin.split", "kernel.data", "builtin.parameter", "builtin.constant", "builtin.set_parameter",
-    "builtin.shadow_output", "kernel.fetch", "pd_op.if", "pd_op.while", "cf.stack_create", "cf.tuple_push",
-    "cf.tuple_pop", "cf.has_elements"})
+    "builtin.shadow_output", "kernel.fetch", "pd_op.if", "pd_op.while", "cf.stack_create", "cf.stack_take",
+    "cf.tuple_push", "cf.tuple_pop", "cf.has_elements"})
 #: bundles are looked through, and what a region yields is taken by the operation that owns it
 SKIPPED = frozenset({"builtin.combine", "cf.yield"})
 STATE = {"builtin.parameter": "parameter_name", "builtin.constant": "tensor_name"}

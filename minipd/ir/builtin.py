@@ -11,7 +11,8 @@ A gradient region needs values of its forward region, which no longer exist as v
     (%18, %19) = "cf.tuple_pop" (%outlet_0) {} : ...           at the start of the gradient region
 
 The inlet remembers nothing by itself; the stack is what `stack_create` made, and both ends name it.  A stack is a value
-too: one that is made anew in every iteration of a loop is itself pushed, and popped where its contents are wanted.
+too: one that is made anew in every iteration of a loop is itself pushed, and popped where its contents are wanted; and
+a program may give one as an output, which the program that pops it takes (`cf.stack_take`).
 
 A loop carries values from one iteration to the next.  They enter as operands, are the arguments of the body's block,
 which yields whether to go on and what they are then, and leave as results; all four have the same types:
@@ -134,6 +135,14 @@ class StackCreate:
     results = {end: StackType(end) for end in StackType.ENDS}
 
 
+@cf.op("stack_take", IrTrait.READS_STATE)
+class StackTake:
+    """The stack that another program gave as an output called `name`, and the end that pops it."""
+
+    results = {"stack": StackType("stack"), "outlet": StackType("outlet")}
+    attributes = {"name": str}
+
+
 @cf.op("tuple_push", Trait.SIDE_EFFECT)
 class TuplePush:
     """Pushes its values, as one tuple, onto the stack of the inlet."""
@@ -155,6 +164,8 @@ class TuplePop:
 
     def verify(op):
         pushed = pushed_values(op)
+        if pushed is None and is_taken(op.operand_source(0)):       # another program has pushed, and knows the types
+            return
         if pushed is None:
             raise ValueError("operand 0: expected the outlet of a stack onto which a tuple is pushed, got one without "
                              "push")
@@ -188,6 +199,13 @@ def origin(value: Value) -> Value:
             break
         value = pushed[op.results().index(value)]       # type: ignore[arg-type]
     return value
+
+
+def is_taken(value: Value) -> bool:
+    """Whether an end of a stack comes from another program, by itself or on such a stack."""
+    while (op := value.get_defining_op()) is not None and op.name() == "cf.tuple_pop":
+        value = op.operand_source(0)
+    return op is not None and op.name() == "cf.stack_take"
 
 
 def yielded(block: Block) -> list[Value]:

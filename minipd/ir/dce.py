@@ -50,5 +50,6 @@ def _removable(op: Operation) -> bool:
     """Whether nothing but its results tells that an operation ran.  A push shows only in the pop of its stack."""
     if op.name() == "cf.tuple_push":
         create = op.operand_source(0).get_defining_op()
-        return create is not None and create.result(StackType.ENDS.index("outlet")).use_empty()
+        return create is not None and all(create.result(StackType.ENDS.index(end)).use_empty()
+                                          for end in ("stack", "outlet"))
     return op.name() in ("cf.tuple_pop", "cf.has_elements") or is_pure(op)

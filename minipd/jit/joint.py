@@ -5,8 +5,7 @@ the two are cut apart: what the backward part reads of the forward part is *save
 Inputs and state need not be (the caller has them), constants are written again, and a value of which only the shape is
 read leaves nothing but its shape.
 
-A forward program with branches pushes what their gradients need on a stack, which does not outlive a run; its backward
-program computes the forward part again instead.
+What the gradients of branches and loops need stands on stacks: a stack is one of the values that are saved.
 """
 
 from __future__ import annotations
@@ -69,29 +68,13 @@ def split_backward(whole: Program, ahead: list[Operation], grads: dict[str, Valu
     ahead: the operations of the forward part; inputs of both parts are among them.  grads: values that become outputs
     of the backward program, by name, beside those that it has.  fuses: as in `with_backward`.
     """
-    stacked = any(op.name() == "cf.stack_create" for op in whole.global_block())
-    joint = _recomputing(whole, ahead, grads) if stacked else _cut(whole, ahead, grads, fuses)
+    stacks = [op for op in whole.global_block() if op.name() == "cf.stack_create"]      # the forward part pushes there
+    joint = _cut(whole, list(dict.fromkeys((*ahead, *stacks))), grads, fuses)
     for part in (joint.forward, joint.backward):
         remove_dead_ops(part)
     inputs = {op.attributes["name"].value for op in joint.backward.walk() if op.name() == "pd_op.data"}
     joint.feeds = [name for name in joint.feeds if name in inputs]
     return joint
-
-
-def _recomputing(whole: Program, ahead: list[Operation], grads: dict[str, Value]) -> Joint:
-    before = set(ahead)
-    forward, backward = whole.clone(), whole
-    for op, copy in reversed(list(zip(whole.global_block(), forward.global_block(), strict=True))):
-        if op not in before and op.name() != "cf.stack_create":     # onto which the forward part still pushes
-            copy.erase()
-    feeds = [op.attributes["name"].value for op in ahead if op.name() == "pd_op.data"]
-    for op in ahead:
-        if op.name() in ("builtin.set_parameter", "builtin.shadow_output"):
-            op.erase()
-    build = Builder(backward.global_block())
-    for name, g in grads.items():
-        build.output(name, g)
-    return Joint(forward, backward, feeds=feeds, state=list(backward.parameters()))
 
 
 def _cut(whole: Program, ahead: list[Operation], grads: dict[str, Value], fuses: bool) -> Joint:
@@ -110,7 +93,15 @@ def _cut(whole: Program, ahead: list[Operation], grads: dict[str, Value], fuses:
     for value, whole_value in read.items():
         op = value.get_defining_op()
         assert op is not None
-        if constant_of(value) is not None:
+        if op.name() == "cf.stack_create":
+            if not mapping.has(value):
+                name = f"saved_{len(saved)}"
+                saved.append(op.result(0))
+                joint.saved.append(name)
+                taken = build.build("cf.stack_take", (), {"name": name}, [op.result(0).type(), op.result(2).type()])
+                mapping.add(op.result(0), taken.result(0))
+                mapping.add(op.result(2), taken.result(1))
+        elif constant_of(value) is not None:
             backward.global_block().append(clone_operation(op, mapping))
         elif not whole_value:
             shape, = build.call(ROWS["shape_only"], (), {"shape": value.shape, "dtype": value.dtype})
