@@ -9,6 +9,7 @@
     builder, trace, traced programs from code: by hand, the trace interpreter, `trace(fn, *specs)`
     shape_data             what is known of tensors of sizes; the dialect shape
     backward, dce          gradients of programs, through the rows' own rules; removing what is dead
+    interpret              what a program means: numpy, one operation at a time, everything checked
     evaluate               giving a program another meaning, operation by operation
 """
 

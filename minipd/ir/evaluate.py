@@ -31,7 +31,8 @@ Control = Callable[[Operation, dict[Value, Any], Walk], None]
 
 
 def evaluate(program: Program, run: Callable, read: Callable[[Operation], Any],
-             write: Callable[[Operation, Any], None], control: Control | None = None) -> dict[Value, Any]:
+             write: Callable[[Operation, Any], None], control: Control | None = None,
+             after: Callable[[Operation, dict[Value, Any]], None] | None = None) -> dict[Value, Any]:
     """Give every operation of the global block a meaning; returns the payload of every value.
 
     read(op): the payload of an input (`pd_op.data`) or of program state (`builtin.parameter`).
@@ -39,6 +40,7 @@ def evaluate(program: Program, run: Callable, read: Callable[[Operation], Any],
     control(op, env, walk): the meaning of control flow (CONTROL): it enters the results of `op` into `env`;
     `walk(block)` evaluates a region's block and returns the payloads that it yields.  `decide` is what it means where
     payloads are values.
+    after(op, env): is told of every operation that has got its meaning (`interpret` looks at the results then).
     Raises: NotImplementedError for control flow without `control`, and, by name, for others that are no call of a row.
     """
     env: dict[Value, Any] = {}
@@ -64,6 +66,8 @@ def evaluate(program: Program, run: Callable, read: Callable[[Operation], Any],
             else:
                 raise NotImplementedError(user_error(op, "expected a call of an operator: this interpreter does not "
                                                          f"enter regions, so it has no meaning for {name}"))
+            if after is not None:
+                after(op, env)
         return []
 
     walk(program.global_block())

@@ -137,15 +137,17 @@ def sizes(given: Any) -> Any:
     """
     if isinstance(given, Tensor):
         return given.tolist()
-    if isinstance(given, (list, tuple)) and any(isinstance(d, Tensor) for d in given):
-        return [d.item() if isinstance(d, Tensor) and d.size == 1 else d for d in given]
+    if isinstance(given, (list, tuple)):
+        for d in given:
+            if isinstance(d, Tensor):
+                return [d.item() if isinstance(d, Tensor) and d.size == 1 else d for d in given]
     return given
 
 
 def shape_tuple(what: str, shape: Any) -> tuple:
     """A shape given as an int, a sequence of ints (or of 0-D tensors) or an int tensor."""
     shape = sizes(shape)
-    if isinstance(shape, int) or is_symbolic(shape) and not isinstance(shape, (list, tuple)):
+    if not isinstance(shape, (list, tuple)) and (isinstance(shape, int) or is_symbolic(shape)):
         shape = (shape,)
     try:
         out = tuple(d if is_symbolic(d) else d.__index__() for d in shape)
