@@ -11,6 +11,14 @@ Paddle's.  It is printed, parsed, saved and loaded; what runs, is differentiated
 The numbers do not change on the way.
 """
 
+from minipd.ir.paddle import functions as _functions
+from minipd.ir.paddle import layer_forms as _layers
+from minipd.ir.paddle import math_forms as _math
+from minipd.ir.paddle import optimizer_forms as _optimizers
+from minipd.ir.paddle import making_forms as _making
+from minipd.ir.paddle import random_forms as _random
+from minipd.ir.paddle import recurrent_forms as _recurrent
+from minipd.ir.paddle import shape_forms as _shapes
 from minipd.ir.paddle.load import from_paddle
 from minipd.ir.paddle.save import to_paddle
 

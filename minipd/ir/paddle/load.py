@@ -20,6 +20,7 @@ from minipd.ir.builder import Builder
 from minipd.ir.dialect import COMMON_ATTRIBUTES
 from minipd.ir.operation import Operation
 from minipd.ir.paddle.form import LOADS
+from minipd.ir.paddle.reasons import REASONS
 from minipd.ir.paddle.save import problem
 from minipd.ir.paddle.signatures import REQUIRED, signature
 from minipd.ir.program import Program
@@ -100,6 +101,8 @@ class Loader:
             load = same if row is not None and dialect == "pd_op" and problem(row) is None else None
         before = self.build.block.back()
         try:
+            if row_stays(op):
+                return self.values_of(op)
             if load is not None and all(self.known(v) for v in op.operands_source()):
                 results = load(self, op)
                 return [results] if isinstance(results, Value) else list(results)
@@ -109,6 +112,14 @@ class Loader:
                 assert last is not None
                 last.erase()
         return self.copy(op)
+
+    def values_of(self, op: Operation) -> list[Value | None]:
+        """A row of ours that Paddle has nothing for, as it is, sizes inferred again."""
+        row = ROWS[op.name().partition(".")[2]]
+        values = [v for x in op.operands_source() for v in self.tensors(x)]
+        attrs = {k: a.value for k, a in op.attributes.items() if k in row.attrs}
+        results = self.row(row.name, *values[:len(values) - len(row.mutable)], **attrs)
+        return list(results) if isinstance(results, tuple) else [results]
 
     def known(self, value: Value | None) -> bool:
         return value is None or value in self.values or value in self.vectors
@@ -209,6 +220,13 @@ class Loader:
     def refuse(self) -> NotOurs:
         """What a form raises for an operation that it has no meaning for."""
         return NotOurs()
+
+
+def row_stays(op: Operation) -> bool:
+    """Whether an operation is a call of a row that Paddle has nothing for."""
+    dialect, _, short = op.name().partition(".")
+    row = ROWS.get(short)
+    return row is not None and row.dialect == dialect and (dialect != "pd_op" or short in REASONS and short not in LOADS)
 
 
 class LoadTrace(Trace):

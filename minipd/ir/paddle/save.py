@@ -17,6 +17,7 @@ from minipd.ir.builder import ANYWHERE, CPU, Builder
 from minipd.ir.dialect import COMMON_ATTRIBUTES
 from minipd.ir.operation import Operation, user_error
 from minipd.ir.paddle.form import SAVES
+from minipd.ir.paddle.reasons import REASONS
 from minipd.ir.paddle.signatures import REQUIRED, Signature, of_kind, signature
 from minipd.ir.program import Program
 from minipd.ir.schema import constant_of, mutable_operands, number_of_tensors, static_attrs, vector_result
@@ -51,7 +52,7 @@ class Call:
     def __init__(self, saver: Saver, op: Operation, row: Row):
         self.op, self.row = op, row
         self.sources = op.operands_source()[:number_of_tensors(op, row)]
-        self.tensors = [saver.values[v] for v in self.sources]
+        self.tensors = [saver.values[v] for v in self.sources if v in saver.values]      # without keys
         self.attrs: dict[str, Any] = static_attrs(op)
         self.given: dict[str, Value] = {}
         for name, value in mutable_operands(op).items():
@@ -106,8 +107,8 @@ class Saver:
         """Translate one operation; returns the copy if it is one that owns regions."""
         self.common = {k: a for k, a in op.attributes.items() if k in COMMON_ATTRIBUTES and k != "place"}
         row = op.row
-        if row is None or row.name in PLAIN:
-            return self.copy(op)
+        if row is None or row.dialect != "pd_op" or row.name in PLAIN or row.name in REASONS:
+            return None if is_key(op) else self.copy(op)
         call = Call(self, op, row)
         save = SAVES.get(row.name)
         results = same(self, call) if save is None else save(self, call)
@@ -177,7 +178,19 @@ class Saver:
 
 
 #: rows that are copied as they are
-PLAIN = frozenset({"full_int_array"})
+PLAIN = frozenset({"full_int_array", "full"})
+#: row -> which of its operands is the key of a random draw
+KEYS = {"uniform": 0, "gaussian": 0, "randint": 0, "randperm": 0, "dropout": 1, "multinomial": 1, "poisson": 1,
+        "binomial": 2, "standard_gamma": 1}
+
+
+def is_key(op: Operation) -> bool:
+    """Whether an operation only makes keys of random draws."""
+    if op.name() not in ("pd_op.data", "pd_op.draw_key"):
+        return False
+    uses = [use for r in op.results() for use in r.uses]
+    return bool(uses) and all(use.owner().row is not None and KEYS.get(use.owner().row.name) == use.index()
+                              for use in uses)
 
 
 def problem(row: Row) -> str | None:

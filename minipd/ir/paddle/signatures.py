@@ -15,12 +15,14 @@ import re
 from importlib import resources
 from typing import Any, NamedTuple
 
+from minipd.framework.dim import DimExpr
 from minipd.ir.attributes import (
     ArrayAttribute,
     Attribute,
     BoolAttribute,
     ComplexAttribute,
     DataTypeAttribute,
+    DimAttribute,
     DoubleAttribute,
     FloatAttribute,
     Int32Attribute,
@@ -118,7 +120,7 @@ def of_text(kind: str, text: str) -> Attribute:
             return of_kind(kind, int(text == "true"))
         return of_kind(kind, int(text) if kind[0] == "i" else float(text))
     if kind == "scalar":
-        return DoubleAttribute(float(text))
+        return _scalar(float(text))
     return of_kind(kind, text)
 
 
@@ -136,11 +138,20 @@ def of_kind(kind: str, value: Any) -> Attribute:
         return ArrayAttribute(tuple(of_kind(kind[6:-1], v) for v in value))
     if kind == "dtype":
         return DataTypeAttribute(None if isinstance(value, str) and value == "Undefined" else value)
-    if kind == "scalar" and isinstance(value, complex):
-        return ComplexAttribute(value)
+    if kind == "scalar":
+        return _scalar(value)
     return PLAIN[kind](value)
+
+
+def _scalar(value: Any) -> Attribute:
+    """Paddle's number of any kind: a double, unless that would lose something."""
+    if isinstance(value, DimExpr):
+        return DimAttribute(value)
+    if isinstance(value, complex):
+        return ComplexAttribute(value)
+    return Int64Attribute(value) if isinstance(value, int) and int(float(value)) != value else DoubleAttribute(value)
 
 
 PLAIN: dict[str, Any] = {
     "bool": BoolAttribute, "i32": Int32Attribute, "i64": Int64Attribute, "f32": FloatAttribute, "f64": DoubleAttribute,
-    "str": StrAttribute, "ints": IntArrayAttribute, "place": PlaceAttribute, "scalar": DoubleAttribute}
+    "str": StrAttribute, "ints": IntArrayAttribute, "place": PlaceAttribute}

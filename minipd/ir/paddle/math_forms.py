@@ -1,0 +1,453 @@
+"""Forms of arithmetic, reductions and searches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minipd.framework import dtype as dtypes
+from minipd.framework.dim import prod
+from minipd.ir.attributes import DoubleAttribute, FloatAttribute
+from minipd.framework.dim import DimExpr
+from minipd.ir.operation import Operation
+from minipd.ir.paddle.axes import all_axes, one_axis
+from minipd.ir.paddle.form import form, loads
+from minipd.ir.paddle.load import Loader
+from minipd.ir.paddle.load import same as load_same
+from minipd.ir.paddle.save import Call, Saver
+from minipd.ir.paddle.save import same as save_same
+from minipd.ir.types import DenseTensorType
+from minipd.ir.value import Value
+
+__all__: list[str] = []
+
+
+# ----------------------------------------------------------------------------------------- numbers beside tensors
+def scaled(to: Saver, call: Call, x: Value, scale: float, bias: float, after: bool = True) -> Any:
+    """x * scale + bias.  Paddle's bias has 32 bits; beside 64-bit tensors it is kept in full."""
+    wide = x.dtype in (np.float64, np.complex128) and float(np.float32(bias)) != bias
+    out = to.op("scale", [x, to.number(scale)], {"bias_after_scale": after, "bias": 0.0}, call.types)
+    out[0].get_defining_op().attributes["bias"] = DoubleAttribute(bias) if wide else FloatAttribute(bias)
+    return out
+
+
+def number_of(value: Value) -> Any:
+    """The number, if an operand is one that stood beside a tensor in Python; else None."""
+    op = value.get_defining_op()
+    if op is None or op.name() != "pd_op.full" or value.shape != () or value.dtype.kind not in "fV":
+        return None
+    number = op.attributes["value"].value
+    return number if isinstance(number, (int, float)) else None
+
+
+def beside(call: Call) -> tuple[int, Any] | None:
+    """Which operand is the tensor, and the number beside it; None if both are tensors, or numbers must stay tensors."""
+    for i in (1, 0):
+        number, x = number_of(call.sources[i]), call.sources[1 - i]
+        if number is not None and number_of(x) is None and x.dtype.kind in "fV" and x.dtype != np.float64:
+            return 1 - i, number
+    return None
+
+
+@form("multiply")
+class Multiply:
+    """A number beside a tensor is a scale."""
+
+    def save(to: Saver, call: Call) -> Any:
+        found = beside(call)
+        if found is None:
+            return save_same(to, call)
+        return scaled(to, call, call.tensors[found[0]], found[1], 0.0)
+
+
+@form("add")
+class Add:
+    """A number beside a tensor is a bias."""
+
+    def save(to: Saver, call: Call) -> Any:
+        found = beside(call)
+        if found is None:
+            return save_same(to, call)
+        return scaled(to, call, call.tensors[found[0]], 1.0, found[1])
+
+
+@form("subtract")
+class Subtract:
+    """A number beside a tensor is a bias."""
+
+    def save(to: Saver, call: Call) -> Any:
+        found = beside(call)
+        if found is None:
+            return save_same(to, call)
+        i, number = found
+        return scaled(to, call, call.tensors[i], 1.0 if i == 0 else -1.0, -number if i == 0 else number)
+
+
+@form("divide")
+class Divide:
+    """A division by a power of two is a scale; one by another number stays, since its quotient would be rounded twice."""
+
+    def save(to: Saver, call: Call) -> Any:
+        found = beside(call)
+        if found is None or found[0] == 1 or not found[1] or abs(np.frexp(found[1])[0]) != 0.5:
+            return save_same(to, call)
+        return scaled(to, call, call.tensors[0], 1.0 / found[1], 0.0)
+
+
+@form("scale", paddle=("scale", "scale_"))
+class Scale:
+    """Paddle's bias has 32 bits."""
+
+    def save(to: Saver, call: Call) -> Any:
+        x, attrs = call.tensors[0], call.attrs
+        if "scale" not in attrs:
+            return to.op("scale", [x, call.given["scale"]], attrs, call.types)
+        return scaled(to, call, x, attrs["scale"], attrs["bias"], attrs["bias_after_scale"])
+
+    def load(at: Loader, op: Operation) -> Any:
+        attrs, (x,) = at.attrs(op), at.inputs(op)
+        scale, bias, after = attrs["scale"], attrs["bias"], attrs["bias_after_scale"]
+        known = at.numbers.get(op.operand_source(0))
+        if known is not None and not isinstance(known, tuple) and float(scale).is_integer():
+            at.numbers[op.result(0)] = known * int(scale) + int(bias)
+        if x.dtype.kind in "fV":
+            if after and bias == 0:
+                return at.row("multiply", x, float(scale))
+            if after and scale == 1:
+                return at.row("add", x, float(bias))
+            if after and scale == -1:
+                return at.row("subtract", float(bias), x)
+        return at.row("scale", x, scale=scale, bias=bias, bias_after_scale=after)
+
+
+@form("pow", paddle="elementwise_pow")
+class Pow:
+    """Paddle's operator of that name takes a number."""
+
+    def save(to: Saver, call: Call) -> Any:
+        return to.op("elementwise_pow", call.tensors, {}, call.types)
+
+    def load(at: Loader, op: Operation) -> Any:
+        return at.row("pow", *at.inputs(op))
+
+
+@loads("pow", "pow_")
+def load_pow(at: Loader, op: Operation) -> Any:
+    (x,), y = at.inputs(op), at.attrs(op)["y"]
+    return at.row("pow", x, int(y) if x.dtype.kind in "iu" else y)
+
+
+@form("full_like")
+class FullLike:
+    """The dtype "Undefined" is that of the operand."""
+
+    def save(to: Saver, call: Call) -> Any:
+        dtype = call.attrs["dtype"] or call.sources[0].dtype
+        return to.op("full_like", [call.tensors[0], to.operand(call, "value", "f32")], {"dtype": dtype}, call.types)
+
+    def load(at: Loader, op: Operation) -> Any:
+        attrs, (x,) = at.attrs(op), at.inputs(op)
+        return at.row("full_like", x, value=attrs["value"], dtype=attrs["dtype"])
+
+
+@form("arange")
+class Arange:
+    """What our attributes are are Paddle's operands."""
+
+    def save(to: Saver, call: Call) -> Any:
+        from minipd.ir.builder import ANYWHERE
+        a = call.attrs
+        operands = [to.number(a[name], "float64") for name in ("start", "stop", "step")]
+        return to.op("arange", operands, {"dtype": a["dtype"], "place": ANYWHERE}, call.types)
+
+    def load(at: Loader, op: Operation) -> Any:
+        a = at.attrs(op)
+        start, stop, step = (v if isinstance(v, DimExpr) or a["dtype"].kind not in "iu" or not float(v).is_integer()
+                             else int(v) for v in (a["start"], a["end"], a["step"]))
+        return at.row("arange", start=start, stop=stop, step=step, dtype=a["dtype"])
+
+
+@form("linspace")
+class Linspace:
+    """What our attributes are are Paddle's operands."""
+
+    def save(to: Saver, call: Call) -> Any:
+        a = call.attrs
+        kind = "float64" if a["dtype"] == np.float64 else "float32"
+        operands = [to.number(a["start"], kind), to.number(a["stop"], kind), to.number(a["num"], "int32")]
+        return to.op("linspace", operands, {"dtype": a["dtype"]}, call.types)
+
+    def load(at: Loader, op: Operation) -> Any:
+        start, stop, number = (at.constant(v) for v in op.operands_source())
+        return at.row("linspace", start=start, stop=stop, num=int(number), dtype=at.attrs(op)["dtype"])
+
+
+@form("eye")
+class Eye:
+    """The counts are operands."""
+
+    def save(to: Saver, call: Call) -> Any:
+        a = call.attrs
+        return to.op("eye", [to.number(a["num_rows"]), to.number(a["num_columns"])], {"dtype": a["dtype"]}, call.types)
+
+    def load(at: Loader, op: Operation) -> Any:
+        a = at.attrs(op)
+        return at.row("eye", num_rows=int(a["num_rows"]), num_columns=int(a["num_columns"]), dtype=a["dtype"])
+
+
+# -------------------------------------------------------------------------------------------------- reductions
+def _load_reduction(at: Loader, op: Operation) -> Any:
+    attrs, (x,) = at.attrs(op), at.inputs(op)
+    name = op.name().partition(".")[2]
+    axes = attrs["axis"] if isinstance(attrs["axis"], tuple) else (attrs["axis"],)
+    if attrs.get("reduce_all"):
+        axes = ()
+    dtype = attrs.get("dtype")
+    if name == "sum" and dtype is None and x.dtype.kind in "biu" and x.dtype != np.int64:
+        dtype = np.dtype(np.int64)
+    if dtype is not None and dtype != x.dtype:
+        x = at.row("cast", x, dtype=dtype)
+    return at.row(name, x, axis=all_axes(axes, x.ndim), keepdim=attrs["keepdim"])
+
+
+@form("sum", "mean", "max", "min", "all", "any")
+class Reduction:
+    """No axes are all axes for Paddle; ours names them.  Paddle's sum can cast first."""
+
+    def save(to: Saver, call: Call) -> Any:
+        return save_same(to, call)
+
+    load = _load_reduction
+
+
+@form("prod", "logsumexp")
+class ReduceAll:
+    """Paddle has an attribute for "all axes"."""
+
+    def save(to: Saver, call: Call) -> Any:
+        axes = call.attrs.get("axis", ())
+        everything = len(axes) == call.sources[0].ndim
+        attrs = {"axis": axes, "keepdim": call.attrs["keepdim"], "reduce_all": everything}
+        operands = [call.tensors[0]] + ([to.operand(call, "axis", "ints")] if call.row.name == "prod" else [])
+        return to.op(call.row.name, operands, attrs, call.types)
+
+    load = _load_reduction
+
+
+@loads("amax", "amin")
+def load_extreme(at: Loader, op: Operation) -> Any:
+    attrs, (x,) = at.attrs(op), at.inputs(op)
+    return at.row(op.name()[-3:], x, axis=all_axes(attrs["axis"], x.ndim), keepdim=attrs["keepdim"])
+
+
+@form("argmax", "argmin")
+class ArgMax:
+    """Paddle can flatten first."""
+
+    def save(to: Saver, call: Call) -> Any:
+        a = call.attrs
+        attrs = {"keepdims": a["keepdim"], "flatten": False, "dtype": a["dtype"]}
+        return to.op(call.row.name, [call.tensors[0], to.operand(call, "axis", "i64")
+                                     if "axis" not in a else to.number(a["axis"], "int64")], attrs, call.types)
+
+    def load(at: Loader, op: Operation) -> Any:
+        attrs, (x,) = at.attrs(op), at.inputs(op)
+        name, rank, axis = op.name().partition(".")[2], x.ndim, attrs["axis"]
+        if attrs["flatten"]:
+            x, axis = at.row("reshape", x, shape=(prod(x.shape),)), 0
+        keep = attrs["keepdims"] and not attrs["flatten"]
+        out = at.row(name, x, axis=one_axis(axis, x.ndim), keepdim=keep, dtype=attrs["dtype"])
+        if attrs["flatten"] and attrs["keepdims"]:
+            out = at.row("reshape", out, shape=(1,) * rank)
+        return out
+
+
+@form("cumprod")
+class CumProd:
+    """The axis is called dim."""
+
+    def save(to: Saver, call: Call) -> Any:
+        return to.op("cumprod", call.tensors, {**call.attrs, "dim": call.attrs["axis"]}, call.types)
+
+    def load(at: Loader, op: Operation) -> Any:
+        a, (x,) = at.attrs(op), at.inputs(op)
+        return at.row("cumprod", x, axis=one_axis(a["dim"], x.ndim), exclusive=a["exclusive"], reverse=a["reverse"])
+
+
+@form("cumsum", "logcumsumexp")
+class Cumulative:
+    """Paddle can flatten first."""
+
+    def save(to: Saver, call: Call) -> Any:
+        return save_same(to, call)
+
+    def load(at: Loader, op: Operation) -> Any:
+        a, (x,) = at.attrs(op), at.inputs(op)
+        name = op.name().partition(".")[2]
+        if name == "logcumsumexp" and a["exclusive"]:
+            raise at.refuse()
+        axis = a["axis"]
+        if a["flatten"]:
+            x, axis = at.row("reshape", x, shape=(prod(x.shape),)), 0
+        rest = {"exclusive": a["exclusive"]} if name == "cumsum" else {}
+        return at.row(name, x, axis=one_axis(axis, x.ndim), reverse=a["reverse"], **rest)
+
+
+@form("softmax", "log_softmax", "cummax", "cummin", "argsort")
+class AlongOneAxis:
+    """Paddle's axis may be negative."""
+
+    def save(to: Saver, call: Call) -> Any:
+        return save_same(to, call)
+
+    def load(at: Loader, op: Operation) -> Any:
+        a, (x,) = at.attrs(op), at.inputs(op)
+        a["axis"] = one_axis(a["axis"], x.ndim)
+        name = op.name().partition(".")[2]
+        return at.row(name, x, **{k: v for k, v in a.items() if k != "stable"})
+
+
+@form("topk")
+class TopK:
+    """k is an operand, and Paddle need not sort."""
+
+    def save(to: Saver, call: Call) -> Any:
+        return to.op("topk", [call.tensors[0], to.number(call.attrs["k"], "int32")], call.attrs, call.types)
+
+    def load(at: Loader, op: Operation) -> Any:
+        a, (x,) = at.attrs(op), at.inputs(op)
+        return at.row("topk", x, k=int(a["k"]), axis=one_axis(a["axis"], x.ndim), largest=a["largest"])
+
+
+@form("kthvalue", "mode")
+class OneOfAxis:
+    """Paddle can keep the axis."""
+
+    def save(to: Saver, call: Call) -> Any:
+        return to.op(call.row.name, call.tensors, call.attrs, call.types)
+
+    def load(at: Loader, op: Operation) -> Any:
+        a, (x,) = at.attrs(op), at.inputs(op)
+        axis, keep = one_axis(a["axis"], x.ndim), a.pop("keepdim")
+        outs = at.row(op.name().partition(".")[2], x, **{**a, "axis": axis})
+        return [at.row("unsqueeze", o, axis=(axis,)) for o in outs] if keep else outs
+
+
+@form("p_norm")
+class PNorm:
+    """Ours is a norm over several axes; Paddle's over one, or over everything."""
+
+    def save(to: Saver, call: Call) -> Any:
+        a, x = call.attrs, call.sources[0]
+        axes, rank = a["axis"] if isinstance(a["axis"], tuple) else (a["axis"],), x.ndim
+        attrs = {"porder": a["porder"], "keepdim": a["keepdim"], "axis": -1, "asvector": True}
+        if len(axes) in (1, rank):
+            attrs |= {"axis": axes[0], "asvector": False} if len(axes) == 1 else {}
+            return to.op("p_norm", call.tensors, attrs, call.types)
+        # several axes are made one, and that the last
+        rest = [i for i in range(rank) if i not in axes]
+        moved, = to.op("transpose", call.tensors, {"perm": [*rest, *axes]},
+                       [DenseTensorType([x.shape[i] for i in (*rest, *axes)], x.dtype)])
+        left, one = [x.shape[i] for i in rest], prod(x.shape[i] for i in axes)
+        flat, = to.op("reshape", [moved, to.ints([*left, one])], {}, [DenseTensorType((*left, one), x.dtype)])
+        norm, = to.op("p_norm", [flat], {**attrs, "keepdim": False, "asvector": False},
+                      [DenseTensorType(left, call.op.result(0).dtype)])
+        return to.op("reshape", [norm, to.ints(call.op.result(0).shape)], {}, call.types)
+
+    def load(at: Loader, op: Operation) -> Any:
+        a, (x,) = at.attrs(op), at.inputs(op)
+        if a["porder"] in (float("inf"), float("-inf"), 0.0):
+            raise at.refuse()
+        axes = tuple(range(x.ndim)) if a["asvector"] else (one_axis(a["axis"], x.ndim),)
+        return at.row("p_norm", x, porder=a["porder"], axis=axes, keepdim=a["keepdim"])
+
+
+@loads("numel")
+def load_numel(at: Loader, op: Operation) -> Any:
+    x, = at.inputs(op)
+    at.numbers[op.result(0)] = prod(x.shape)
+    return at.row("numel", x)
+
+
+@form("cast", paddle=("cast", "cast_"))
+class Cast:
+    """Sizes stay sizes."""
+
+    def save(to: Saver, call: Call) -> Any:
+        return save_same(to, call)
+
+    def load(at: Loader, op: Operation) -> Any:
+        known, dtype = at.numbers.get(op.operand_source(0)), at.attrs(op)["dtype"]
+        if known is not None and dtype is not None and dtype.kind in "iu":
+            at.numbers[op.result(0)] = known
+        return at.row("cast", *at.inputs(op), dtype=dtype)
+
+
+def _sizes(op: str):
+    """Arithmetic of sizes is one of symbols."""
+    calculate = {"add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b,
+                 "floor_divide": lambda a, b: a // b}[op]
+
+    def load(at: Loader, operation: Operation) -> Any:
+        a, b = (at.numbers.get(v, None) if v in at.numbers else _plain(v) for v in operation.operands_source())
+        if a is not None and b is not None and not isinstance(a, tuple) and not isinstance(b, tuple):
+            at.numbers[operation.result(0)] = calculate(a, b)
+        return load_same(at, operation)
+    return load
+
+
+def _plain(value: Value) -> Any:
+    from minipd.ir.schema import constant_of
+    found = constant_of(value)
+    return int(found) if isinstance(found, (int, float)) and value.dtype.kind in "iu" else None
+
+
+for _name in ("add", "subtract", "multiply", "floor_divide"):
+    loads(_name)(_sizes(_name))
+
+
+@form("determinant", paddle="det")
+class Determinant:
+    """Called det."""
+
+    def save(to: Saver, call: Call) -> Any:
+        return to.op("det", call.tensors, {}, call.types)
+
+    def load(at: Loader, op: Operation) -> Any:
+        return at.row("determinant", *at.inputs(op))
+
+
+@form("slogdet", paddle="slogdet_v2")
+class SlogDet:
+    """The one with two results."""
+
+    def save(to: Saver, call: Call) -> Any:
+        return to.op("slogdet_v2", call.tensors, {}, call.types)
+
+    def load(at: Loader, op: Operation) -> Any:
+        return at.row("slogdet", *at.inputs(op))
+
+
+@form("gammainc", paddle=())
+class GammaInc:
+    """Paddle has the complement."""
+
+    def save(to: Saver, call: Call) -> Any:
+        upper, = to.op("gammaincc", call.tensors, {}, call.types)
+        return scaled(to, call, upper, -1.0, 1.0)
+
+
+@form("clip")
+class Clip:
+    """The bounds are operands of the tensor's dtype."""
+
+    def save(to: Saver, call: Call) -> Any:
+        x = call.sources[0]
+        dtype = x.dtype if x.dtype in (np.float32, np.float64, np.int32, np.int64) else dtypes.float32.np
+        bounds = [to.number(call.attrs[n], dtype) if n in call.attrs else call.given[n] for n in ("min", "max")]
+        return to.op("clip", [call.tensors[0], *bounds], {}, call.types)
+
+    def load(at: Loader, op: Operation) -> Any:
+        a, (x,) = at.attrs(op), at.inputs(op)
+        return at.row("clip", x, min=a["min"], max=a["max"])

@@ -1,0 +1,69 @@
+"""Operators of ours that Paddle has not, as those that it has: before a program is saved.
+
+    (%3, %4, %5) = "pd_op.lstm_unit" (%0, %1)       a step of an LSTM becomes a split, sigmoids, tanhs, products, a sum
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from minipd.framework.context import using
+from minipd.framework.row import Row
+from minipd.framework.tensor import Tensor
+from minipd.ir.builder import Builder
+from minipd.ir.operation import Operation
+from minipd.ir.paddle.reasons import REASONS
+from minipd.ir.program import Program
+from minipd.ir.schema import op_attrs, tensor_operands
+from minipd.ir.trace import Trace
+from minipd.ops.activation import sigmoid
+from minipd.ops.elementary import tanh
+from minipd.ops.joining import concat, split
+
+__all__ = ["in_parts"]
+
+
+def in_parts(program: Program) -> Program:
+    """Write operators that Paddle has not in others, where there is a rule for it; changes the program, and returns it.
+
+    The rules are those here, and of the operator table's column "decompose".
+    """
+    for op in list(program.walk()):
+        rule = None if op.row is None or op.row.name not in REASONS else rule_of(op.row)
+        if rule is not None:
+            _replace(program, op, rule)
+    return program
+
+
+def rule_of(row: Row) -> Callable | None:
+    return RULES.get(row.name) or row.columns.get("decompose")       # type: ignore[return-value]
+
+
+def _replace(program: Program, op: Operation, rule: Callable) -> None:
+    tracer = Trace(program)
+    assert op.parent is not None
+    tracer.build = Builder(op.parent, op)
+    with using(ground=tracer, middle=None, amp=None, grad=False):
+        made = rule(*map(Tensor, tensor_operands(op)), **op_attrs(op))
+    for old, new in zip(op.results(), made if isinstance(made, (tuple, list)) else (made,), strict=True):
+        new.payload.stop_gradient = old.stop_gradient
+        old.replace_all_uses_with(new.payload)
+    op.erase()
+
+
+def lstm_unit(gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    i, f, g, o = split(gates, 4, -1)
+    i, f, g, o = sigmoid(i), sigmoid(f), tanh(g), sigmoid(o)
+    cell = f * c + i * g
+    return o * tanh(cell), cell, concat([i, f, g, o], -1)
+
+
+def gru_unit(x: Tensor, u: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+    (xr, xz, xn), (ur, uz, un) = split(x, 3, -1), split(u, 3, -1)
+    r, z = sigmoid(xr + ur), sigmoid(xz + uz)
+    n = tanh(xn + r * un)
+    return n + z * (h - n), concat([r, z, n], -1)
+
+
+RULES: dict[str, Callable[..., Any]] = {"lstm_unit": lstm_unit, "gru_unit": gru_unit}

@@ -1,0 +1,32 @@
+"""Rows that Paddle has no operator for, and why that is right.
+
+They, and those of dialects that are no part of Paddle's `pd_op`, stay what they are in Paddle's form: the text has them, and reading it back too; only Paddle cannot run them.
+"""
+
+from __future__ import annotations
+
+__all__ = ["REASONS"]
+
+_GRADIENT = "a gradient's own operator: ours are built from rows, and Paddle's X_grad are read as the rules of X"
+_STEP = "Paddle's step keeps its state in another way, and reads no step number"
+_PARTS = "Paddle's function of that name calls several operators"
+_DIST = "works on this process's part of a distributed value"
+
+REASONS: dict[str, str] = {
+    **dict.fromkeys(("embedding_grad", "take_along_axis_grad", "cross_entropy_with_softmax_grad", "conv2d_filter_grad",
+                     "conv3d_filter_grad", "pool2d_grad", "pool3d_grad", "interp_grad", "warpctc_grad", "warprnnt_grad",
+                     "lstm_unit_grad", "gru_unit_grad"), _GRADIENT),
+    **dict.fromkeys(("amsgrad", "adamax", "nadam", "radam", "lamb", "adagrad", "rmsprop", "adadelta", "asgd", "rprop"),
+                    _STEP),
+    **dict.fromkeys(("gcd", "lcm", "hypot", "logaddexp", "frexp", "signbit", "isin", "matrix_exp", "pinv",
+                     "pivots_to_permutation"), _PARTS),
+    "scatter_nd_reduce": "Paddle reduces along one axis (put_along_axis), ours at any places",
+    "interp": "ours resamples along one axis, Paddle's operators along all at once",
+    "unpool": "Paddle's keeps the window, ours the size that comes out",
+    "lstm_unit": "one step of a recurrence, of which Paddle's `rnn` does all",
+    "gru_unit": "one step of a recurrence, of which Paddle's `rnn` does all",
+    "fused_rotary_position_embedding": "ours turns one tensor by angles of half its size, Paddle's up to three at once",
+    "assert": "Paddle's prints other tensors beside the condition",
+    **dict.fromkeys(("all_reduce", "all_gather", "reduce_scatter", "all_to_all"), _DIST),
+    "draw_key": "Paddle's draws take no key",
+}
