@@ -24,6 +24,7 @@ from minipd.ir.dce import remove_dead_ops
 from minipd.ir.operation import Operation
 from minipd.ir.paddle import from_paddle, to_paddle
 from minipd.ir.paddle.open_sizes import open_sizes
+from minipd.ir.paddle.parts import in_parts
 from minipd.ir.program import Program
 from minipd.ir.serialize import SavedProgram, program_json, read_program_file
 from minipd.ir.verify import verify
@@ -52,6 +53,8 @@ def exported(program: Program, keys: Iterable[str] = ()) -> Program:
     for op in list(copy.global_block()):
         if op.name() == "builtin.set_parameter":
             op.erase()
+    remove_dead_ops(copy)
+    in_parts(copy)
     remove_dead_ops(copy)
     result = to_paddle(open_sizes(copy))
     unread = set(keys)
