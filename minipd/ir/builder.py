@@ -42,6 +42,7 @@ class Builder:
 
     def __init__(self, block: Block, before: Operation | None = None):
         self.block, self.before = block, before
+        self.made_at: tuple[str, int] | None = None     # the line that operations are said to be made at
 
     # ------------------------------------------------------------------------------------------------- places
     def set_insertion_point(self, op: Operation) -> None:
@@ -64,7 +65,7 @@ class Builder:
     def build(self, name: str, operands: Sequence[Value] = (), attributes: dict[str, Any] | None = None,
               result_types: Sequence[Type] = (), num_regions: int = 0) -> Operation:
         """Insert an operation as it is given."""
-        return self.insert(Operation(name, operands, attributes, result_types, num_regions))
+        return self.insert(Operation(name, operands, attributes, result_types, num_regions, self.made_at))
 
     def data(self, name: str, shape: Sequence, dtype: Any, stop_gradient: bool = True) -> OpResult:
         """An input of the program."""
@@ -129,6 +130,14 @@ class Builder:
     def layout(self, row: Row, values: Sequence[Value], attrs: dict[str, Any], types: list[Type],
                extra: dict[str, Any] | None = None) -> tuple[OpResult, ...]:
         """`call` with the result types given."""
+        self.made_at = _line(extra)         # constants and bundles belong to the call
+        try:
+            return self._layout(row, values, attrs, types, extra or {})
+        finally:
+            self.made_at = None
+
+    def _layout(self, row: Row, values: Sequence[Value], attrs: dict[str, Any], types: list[Type],
+                extra: dict[str, Any]) -> tuple[OpResult, ...]:
         stop = not row.has_vjp or all(v.stop_gradient for v in values)
         operands = list(values)
         if row.variadic:
@@ -139,11 +148,20 @@ class Builder:
         stored = {k: v for k, v in attrs.items() if k not in row.mutable}
         if types:
             stored["stop_gradient"] = [stop] * (1 if vector else len(types))
-        op = self.build(f"{row.dialect}.{row.name}", operands, {**stored, **(extra or {})},
+        op = self.build(f"{row.dialect}.{row.name}", operands, {**stored, **extra},
                         [VectorType(tuple(types))] if vector else types)
         if vector:
             op = self.build("builtin.split", [op.result(0)], {"stop_gradient": [stop] * len(types)}, types)
         return tuple(op.results())
+
+
+def _line(extra: dict[str, Any] | None) -> tuple[str, int] | None:
+    """File and line from an attribute `op_callstack`, None if there is none."""
+    stack = extra.get("op_callstack") if extra else None
+    if not isinstance(stack, tuple) or not stack:
+        return None
+    file, _, number = stack[0].rpartition(":")
+    return file, int(number)
 
 
 def _constant_dtype(value: Any, values: Sequence[Value]) -> np.dtype | None:

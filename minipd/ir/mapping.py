@@ -47,7 +47,7 @@ def clone_operation(op: Operation, mapping: IrMapping) -> Operation:
 def _shallow(op: Operation, mapping: IrMapping) -> tuple[Operation, list[tuple[Block, Block]]]:
     """The copy with empty blocks, and the pairs of blocks that are still to be filled."""
     copy = Operation(op.name(), [mapping.look_up(v) for v in op.operands_source()], dict(op.attributes),
-                     [r.type() for r in op.results()], op.num_regions())
+                     [r.type() for r in op.results()], op.num_regions(), op.made_at)
     for old, new in zip(op.results(), copy.results(), strict=True):
         mapping.add(old, new)
     pairs = [(block, new_region.add_block()) for region, new_region in zip(op.regions, copy.regions, strict=True)

@@ -6,9 +6,12 @@ operators in the operator table (`row`).
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
+from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from minipd.framework.constraints import PACKAGE
 from minipd.framework.row import Row, Trait
 from minipd.ir.attributes import ArrayAttribute, Attribute, BoolAttribute, attribute
 from minipd.ir.dialect import OpInfo, info_or_unregistered
@@ -24,7 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Operation"]
 
-I = TypeVar("I", bound=Interface)  # noqa: E741 - the letter of the word
+I = TypeVar("I", bound=Interface)
+#: file and line
+Place = tuple[str, int]
 
 
 class Operation:
@@ -37,12 +42,15 @@ class Operation:
         attributes: Python values or `Attribute`s by name; None means absent.
         result_types: one type per result.
         num_regions: how many (empty) regions it owns.
+        made_at: file and line to name in errors if there is no attribute `op_callstack`; default: the innermost line
+            outside of the package.  It is no part of what the program says.
     """
 
-    __slots__ = ("_name", "_operands", "_results", "attributes", "next", "order", "parent", "prev", "regions")
+    __slots__ = ("_name", "_operands", "_results", "attributes", "made_at", "next", "order", "parent", "prev",
+                 "regions")
 
     def __init__(self, name: str, operands: Sequence[Value | None] = (), attributes: dict[str, Any] | None = None,
-                 result_types: Sequence[Type] = (), num_regions: int = 0):
+                 result_types: Sequence[Type] = (), num_regions: int = 0, made_at: Place | None = None):
         self._name = name
         self._operands = [OpOperand(self, i, v) for i, v in enumerate(operands)]
         self.attributes: dict[str, Attribute] = {
@@ -53,6 +61,7 @@ class Operation:
         self.prev: Operation | None = None      # neighbours in the block's list
         self.next: Operation | None = None
         self.order = 0                          # grows along the block while the block's numbering is valid
+        self.made_at = made_at if made_at is not None or "op_callstack" in self.attributes else _line_outside()
 
     # ------------------------------------------------------------------------------------------------ meaning
     def name(self) -> str:
@@ -250,6 +259,13 @@ class Operation:
         return f"{self._name}({operands}) -> {', '.join(str(r.type()) for r in self._results)}"
 
 
+def _line_outside() -> Place | None:
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
 def regions_of(op: Operation, number: int) -> list[Region]:
     """So many empty regions."""
     from minipd.ir.region import Region  # whose blocks hold operations
@@ -286,6 +302,9 @@ def captured(op: Operation) -> list[Value]:
 def user_error(op: Operation, problem: str) -> str:
     """`problem` with what is needed to find the operation: its name, its operands, the user's line if it is known."""
     where = op.attributes.get("op_callstack")
-    line = f" (from {where.value[0]})" if isinstance(where, ArrayAttribute) and where.items else ""
+    if isinstance(where, ArrayAttribute) and where.items:
+        line = f" (from {where.value[0]})"
+    else:
+        line = f" (from {op.made_at[0]}:{op.made_at[1]})" if op.made_at else ""
     operands = "; ".join(map(describe, op.operands_source()))
     return f"{op.name()}{line}: {problem}" + (f"\n  its operands: {operands}" if operands else "")
