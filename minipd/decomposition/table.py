@@ -14,11 +14,23 @@ from typing import Any
 from minipd.framework import dtype as dtypes
 from minipd.framework.row import ROWS, Row, Trait, add_column
 from minipd.framework.tensor import Tensor
+from minipd.ir.interfaces import Interface, interface
 from minipd.ops.cast import cast
 
-__all__ = ["decompose_rule"]
+__all__ = ["Decomp", "decompose_rule"]
 
 COLUMN = "decompose"
+
+
+@interface
+class Decomp(Interface):
+    """It can be computed by other operators: `entry(*tensors, **attributes)` does."""
+
+    name, column = "Decomp", COLUMN
+
+    @classmethod
+    def declare(cls, row: Row, entry: Callable) -> None:
+        decompose_rule(row.name)(entry)
 
 
 def decompose_rule(name: str) -> Callable[[Callable], Callable]:

@@ -41,7 +41,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from minipd.framework.row import ROWS, Row, Trait, add_column
+from minipd.framework.row import ROWS, Row, Trait
 from minipd.framework.row import op as row_op
 from minipd.ir.attributes import Attribute, attribute_kind, kind_of
 from minipd.ir.context import CONTEXT
@@ -123,8 +123,9 @@ class Dialect:
             self.ops[name] = replace(
                 info, traits=info.traits | frozenset(traits), check=said.get("verify"), kinds=_annotated(row),
                 types={**_named(said.get("operands")), **_named(said.get("results"))})
-            for column, entry in _columns(said).items():
-                add_column(row.name, column, entry)
+            for known in INTERFACES.values():
+                if known.column in said and known.column not in OF_ROWS:
+                    known.declare(row, said[known.column])
             return row
         return register
 
@@ -219,6 +220,8 @@ def info_of_row(row: Row) -> OpInfo:
 # ------------------------------------------------------------------------------------- reading a declaration
 #: what the class of an operation may say, besides the columns of interfaces
 SAYS = ("operands", "results", "attributes", "regions", "verify")
+#: the columns that a row reads off its class itself
+OF_ROWS = ("infer_meta", "kernel", "vjp")
 
 
 def _declared(full_name: str, doc: str, said: dict[str, Any], traits: frozenset) -> OpInfo:
@@ -245,10 +248,8 @@ def _named(declared: Mapping[str, Any] | Sequence[str] | None) -> dict[str, Any]
 
 
 def _columns(said: dict[str, Any]) -> dict[str, Any]:
-    """What a declaration says for interfaces.  (`infer_meta`, `kernel` and `vjp` of a row are the row's own.)"""
-    row = "infer_meta" in said
-    return {cls.column: said[cls.column] for cls in INTERFACES.values()
-            if cls.column in said and not (row and cls.column in ("infer_meta", "kernel", "vjp"))}
+    """What a declaration says for interfaces."""
+    return {cls.column: said[cls.column] for cls in INTERFACES.values() if cls.column in said}
 
 
 def _annotated(row: Row) -> dict[str, tuple[type[Attribute], ...]]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from minipd.framework.row import Trait
+from minipd.framework.row import Row, Trait, add_column
 
 if TYPE_CHECKING:
     from minipd.framework.row import VjpCall
@@ -32,7 +32,7 @@ __all__ = ["InferMeta", "InferSymbolicShape", "Interface", "Kernel", "Layout", "
 #: name -> the interface
 INTERFACES: dict[str, type[Interface]] = {}
 
-I = TypeVar("I", bound="type[Interface]")  # noqa: E741 - the letter of the word
+I = TypeVar("I", bound="type[Interface]")
 
 
 class Interface:
@@ -49,6 +49,11 @@ class Interface:
         """What operations like this have in the column, None for nothing."""
         found = info.columns.get(cls.column)
         return found if found is not None or info.row is None else info.row.columns.get(cls.column)
+
+    @classmethod
+    def declare(cls, row: Row, entry: Any) -> None:
+        """Enter what the declaration of a row says for the column."""
+        add_column(row.name, cls.column, entry)
 
     def __repr__(self) -> str:
         return f"{self.name}({self.op.name()})"

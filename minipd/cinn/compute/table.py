@@ -24,6 +24,7 @@ import numpy as np
 from minipd.cinn.compute.scalar import Scalar
 from minipd.cinn.ir.ast import STORAGE_ONLY
 from minipd.framework.row import Row, add_column
+from minipd.ir.interfaces import Interface, interface
 
 __all__ = ["Broadcast", "Compute", "Elementwise", "Fill", "Reduction", "broadcast", "compute_dtype", "compute_of",
            "elementwise", "fill", "reduction"]
@@ -57,6 +58,18 @@ class Fill(NamedTuple):
 
 
 Compute = Elementwise | Reduction | Broadcast | Fill
+
+
+@interface
+class Loops(Interface):
+    """The compiler can make loops of it: `entry` says how elements of the results come from those of the operands."""
+
+    name, column = "Loops", "compute"
+    entry: Compute
+
+    @classmethod
+    def declare(cls, row: Row, entry: Callable | Compute) -> None:
+        add_column(row.name, cls.column, Elementwise(entry) if callable(entry) else entry)
 
 
 def compute_of(row: Row) -> Compute | None:

@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.spmd.notation import Local, Placements
-from minipd.framework.row import add_column
+from minipd.framework.row import Row, add_column
+from minipd.ir.dialect import OpInfo
+from minipd.ir.interfaces import Interface, interface
 
 __all__: list[str] = []
 
@@ -66,6 +68,22 @@ class Rule(NamedTuple):
 
 
 RULES: dict[str, Rule] = {}
+
+
+@interface
+class Spmd(Interface):
+    """It can be placed on a mesh: `entry` is its rule, which `spmd.infer` reads."""
+
+    name, column = "SPMD", "spmd"
+    entry: Rule
+
+    @classmethod
+    def entry_of(cls, info: OpInfo) -> Any:
+        return None if info.row is None else RULES.get(info.row.name)
+
+    @classmethod
+    def declare(cls, row: Row, entry: Callable) -> None:
+        spmd(row.name)(entry)
 
 
 def spmd(*names: str) -> Callable[[Callable], Callable]:
