@@ -74,7 +74,7 @@ class EarlyReturn:
         out: list[ast.stmt] = []
         goes_on = [b for b in (s.body, s.orelse) if not always_leaves(b)]
         if len(goes_on) == 2 and rest:
-            name = self.fresh("rest")
+            name = self.fresh("rest_of_if")
             part = at(ast.FunctionDef(name, ast.arguments([], [], None, [], [], None, []), rest, []), rest[0])
             part.part = True
             part.body = self.block(self.ended(rest))

@@ -61,7 +61,10 @@ class Expressions(ast.NodeTransformer):
                 node.args = [at(ast.Name("__class__", ast.Load()), node), at(ast.Name(self.me, ast.Load()), node)]
             return node
         self.generic_visit(node)
-        node.func = call("Call", node.func)
+        f = node.func
+        if isinstance(f, ast.Attribute) and f.end_lineno is not None:       # where Python says that a method is called
+            node.lineno, node.col_offset = f.end_lineno, max(0, (f.end_col_offset or 0) - len(f.attr))
+        node.func = call("Call", f)
         return node
 
     # --------------------------------------------------------------------------------------------- truth values

@@ -11,7 +11,7 @@ from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.ir.trace import Trace
 from minipd.ops.cast import cast
-from minipd.ops.logic import logical_and, logical_not, logical_or
+from minipd.ops.logic import logical_not, logical_or
 
 __all__: list[str] = []
 
@@ -38,21 +38,21 @@ def truth(x: Any) -> Any:
     return x.reshape([])
 
 
-def both_bool(a: Any, b: Any) -> bool:
-    return all(isinstance(x, bool) or isinstance(x, Tensor) and x.dtype.name == "bool" and x.payload.shape == ()
-               for x in (a, b))
+def as_bool(x: Any) -> Any:
+    """The truth of anything."""
+    return truth(x) if traced(x) else bool(x)
 
 
 def And(left: Any, right: Callable[[], Any], test: bool = False) -> Any:
     """`left and right()`.  test: only the truth of the result is asked."""
-    return _lazy(left, right, test, logical_and, False)
+    return _lazy(left, right, test, False)
 
 
 def Or(left: Any, right: Callable[[], Any], test: bool = False) -> Any:
-    return _lazy(left, right, test, logical_or, True)
+    return _lazy(left, right, test, True)
 
 
-def _lazy(left: Any, right: Callable[[], Any], test: bool, joined: Callable, decides: bool) -> Any:
+def _lazy(left: Any, right: Callable[[], Any], test: bool, decides: bool) -> Any:
     """decides: the truth of `left` with which `right` is not looked at."""
     if not traced(left):
         return left if bool(left) is decides else right()
@@ -61,7 +61,7 @@ def _lazy(left: Any, right: Callable[[], Any], test: bool, joined: Callable, dec
     if test:
         left = known
         wanted = right
-        right = lambda: truth(wanted())     # noqa: E731
+        right = lambda: as_bool(wanted())   # noqa: E731
     kept = lambda: left                     # noqa: E731
     return choose(known, kept, right) if decides else choose(known, right, kept)
 

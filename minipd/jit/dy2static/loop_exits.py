@@ -39,7 +39,12 @@ class LoopExits:
         self.flag = self.value = ""             # did_return, return_value: one pair for a function
 
     def block(self, stmts: list[ast.stmt], loop: Loop | None = None) -> list[ast.stmt]:
-        return [new for s in stmts for new in self.statement(s, loop)]
+        out: list[ast.stmt] = []
+        for s in stmts:
+            out += self.statement(s, loop)
+            if isinstance(s, (ast.Break, ast.Continue, ast.Return)):
+                break                   # what follows is never reached
+        return out
 
     def statement(self, s: ast.stmt, loop: Loop | None) -> list[ast.stmt]:
         if isinstance(s, INNER):

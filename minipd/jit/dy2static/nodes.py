@@ -12,10 +12,12 @@ JST = "_jst"
 
 
 def at(node: Any, place: ast.AST) -> Any:
-    """`node` and everything new below it, at the place of another."""
+    """`node` and everything new below it, where another one starts.  (Of a call over several lines Python would tell
+    the last.)"""
     for n in ast.walk(node):
-        if not hasattr(n, "lineno"):
-            ast.copy_location(n, place)
+        if not hasattr(n, "lineno") and "lineno" in n._attributes:
+            n.lineno = n.end_lineno = place.lineno                  # type: ignore[attr-defined]
+            n.col_offset = n.end_col_offset = place.col_offset      # type: ignore[attr-defined]
     return node
 
 

@@ -110,13 +110,13 @@ def rewrite(node: ast.FunctionDef, owner: str | None) -> None:
     parameters = [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg)))]
     first = [p.arg for p in (*a.posonlyargs, *a.args)][:1]
     scope, fresh = list(node.body), Fresh(node)
-    locals_ = [n for n in bound(scope) if n not in declared(scope, ast.Global) | declared(scope, ast.Nonlocal)]
     expressions = Expressions(first[0] if first else None)
     body = [expressions.visit(s) for s in node.body]
     body = LoopExits(fresh).block(body)
+    names = [n for n in bound([*scope, *body]) if n not in declared(scope, ast.Global) | declared(scope, ast.Nonlocal)]
     body = EarlyReturn(fresh).block(body)
     functions = ToFunctions(fresh, scope, parameters, owner)
-    functions.shared = dict.fromkeys(n for n in locals_ if n not in bound(body))      # bound in code never reached
+    functions.shared = dict.fromkeys(n for n in names if n not in bound(body))        # bound in code never reached
     node.body = functions.function(body)
 
 

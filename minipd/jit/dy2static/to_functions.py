@@ -20,7 +20,7 @@ import ast
 from typing import Any
 
 from minipd.jit.dy2static.nodes import at, call, load
-from minipd.jit.dy2static.scopes import INNER, Fresh, bound, declared, stored
+from minipd.jit.dy2static.scopes import INNER, Fresh, bound, declared, own_nodes, stored
 
 __all__: list[str] = []
 
@@ -33,6 +33,7 @@ class ToFunctions:
         self.fresh, self.owner = fresh, owner
         self.globals, self.nonlocals = declared(body, ast.Global), declared(body, ast.Nonlocal)
         self.parameters = parameters
+        self.rests: dict[str, list[str]] = {}   # what the functions of `early_return` change
         self.shared: dict[str, None] = {}       # local variables that parts share
 
     def function(self, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -52,6 +53,7 @@ class ToFunctions:
 
     def statement(self, s: Any, in_loop: bool) -> list[ast.stmt]:
         if isinstance(s, ast.FunctionDef) and getattr(s, "part", False):
+            self.rests[s.name] = self.changed(s.body)
             return [self.part(s.name, s.body, in_loop)]
         if isinstance(s, INNER):
             return [s]
@@ -122,7 +124,8 @@ class ToFunctions:
 
     def changed(self, nodes: list[Any]) -> list[str]:
         """What these blocks may change: variables, attributes, contents."""
-        return [*bound(nodes), *stored(nodes)]
+        called = [n.id for n in own_nodes(nodes) if isinstance(n, ast.Name) and n.id in self.rests]
+        return list(dict.fromkeys([*bound(nodes), *stored(nodes), *(c for name in called for c in self.rests[name])]))
 
     def tuple(self, names: list[str], place: ast.AST) -> ast.expr:
         return at(ast.Tuple([ast.Constant(".".join(map(self.mangled, n.split(".")))) for n in names], ast.Load()), place)

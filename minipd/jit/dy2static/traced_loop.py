@@ -47,7 +47,8 @@ class TracedLoop:
 
     goes_on: the test before the first iteration.  places: what test and body may change.  flag: which of them ends it.
     before: their values around the loop.  dropped: the places whose values no iteration hands to the next, and why.
-    guarded: what stands for a value that the loop returns, before it does.  written: tensors around the loop that are
+    flags: Python's truth values, which stay that
+    until an iteration changes them.  guarded: what stands for a value that the loop returns, before it does.  written: tensors around the loop that are
     written in place.
     """
 
@@ -58,6 +59,7 @@ class TracedLoop:
         self.before = [p.get() for p in places]
         self.dropped: dict[int, tuple[str, type[Exception]]] = {}
         self.guarded: dict[int, Any] = {}
+        self.flags = {i for i, value in enumerate(self.before) if isinstance(value, bool)}
         self.written: dict[int, Tensor] = {}
         for i, (place, value) in enumerate(zip(places, self.before, strict=True)):
             if value is MISSING:
@@ -89,7 +91,7 @@ class TracedLoop:
     def _write(self) -> tuple[list[Any], list[Tensor]]:
         """Write the loop; returns the values of the places after it, and of the tensors that it has written."""
         start = [self._start(i) for i in range(len(self.places))]
-        carried = [i for i, value in enumerate(start) if _has_tensors(value)]
+        carried = [i for i, value in enumerate(start) if _has_tensors(value) and i not in self.flags]
 
         def body(_: Tensor, values: list, written: list) -> list:
             inside = list(start)
@@ -148,6 +150,9 @@ class TracedLoop:
                     del self.dropped[i]
                     again = True
                 continue
+            if i in self.flags and not (isinstance(new, bool) and new is old):
+                self.flags.discard(i)
+                again = True
             try:
                 self._settled(old, new)
             except Apart:

@@ -18,6 +18,10 @@ import numpy as np
 __all__: list[str] = []
 
 
+#: what `early_return` calls the functions that follow an `if`
+REST = "rest_of_"
+
+
 class Missing:
     """Stands for the value of a variable that has none."""
 
@@ -51,6 +55,7 @@ class Place(NamedTuple):
 
 def places(names: Sequence[str], functions: Sequence[types.FunctionType]) -> list[Place]:
     """The places of these names, as functions see them; of one container with two names, one place."""
+    functions = _with_rests(functions)
     found, seen = [], set()
     for name in names:
         root, *path = name.removesuffix("[]").split(".")
@@ -71,6 +76,17 @@ def places(names: Sequence[str], functions: Sequence[types.FunctionType]) -> lis
         if place is not None and key not in seen:
             seen.add(key)
             found.append(place)
+    return found
+
+
+def _with_rests(functions: Sequence[types.FunctionType]) -> list[types.FunctionType]:
+    """These functions, and those that they go on with (see `early_return`): the variables may be known to them only."""
+    found = list(functions)
+    for f in found:
+        for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
+            if name.startswith(REST) and isinstance(cell.cell_contents, types.FunctionType) and (
+                    cell.cell_contents not in found):
+                found.append(cell.cell_contents)
     return found
 
 

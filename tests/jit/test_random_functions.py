@@ -1,0 +1,140 @@
+"""Random functions: as they are, transformed on Python's numbers, and traced on tensors, they compute the same."""
+
+import linecache
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import minipd as paddle
+from minipd.jit import to_static
+from minipd.jit.dy2static import transformed
+
+FILE = "<random function {}>"
+
+
+@pytest.fixture(autouse=True)
+def double(own_context):
+    paddle.set_default_dtype("float64")
+
+
+class Writer:
+    """Draws a function of an int `a` and a float `b`.  Every loop ends; every way out returns a pair of both kinds."""
+
+    def __init__(self, draw, budget):
+        self.draw, self.budget, self.loops = draw, budget, 0
+
+    def pick(self, *choices):
+        return self.draw(st.sampled_from(choices))
+
+    def whole(self, names):
+        name = self.pick("a", *names)
+        return self.pick(name, f"{name} + {self.pick(1, 2, 3)}", f"{name} * 3 % 11 - 4", f"{name} // 2", f"-{name}",
+                         str(self.pick(-2, 0, 5)), f"({name} if {self.test(names, 1)} else 1)", "int(b) % 7")
+
+    def real(self, names):
+        return self.pick("b", "b * 0.5", "b + 1.5", "b - 2.0", "-b", "1.25", f"b + {self.pick('a', *names)}",
+                         "min_of(b, 3.0)", "float(a) * 0.5")
+
+    def test(self, names, depth=2):
+        name = self.pick("a", *names)
+        plain = self.pick(f"{name} > {self.pick(-1, 1, 3)}", f"{name} % 2", f"b < {self.pick(0.0, 2.5)}", f"0 <= {name} < 4",
+                          f"{name} in (1, 3)", "a == b", "a != 2")
+        if depth == 0:
+            return plain
+        return self.pick(plain, f"not {plain}", f"({plain} and {self.test(names, depth - 1)})",
+                         f"({plain} or {self.test(names, depth - 1)})")
+
+    def block(self, depth, names, in_loop):
+        lines = []
+        for _ in range(self.draw(st.integers(1, 3))):
+            if self.budget > 0:
+                self.budget -= 1
+                lines += self.statement(depth, names, in_loop)
+        return lines or ["pass"]
+
+    def statement(self, depth, names, in_loop):
+        kinds = ["a", "b", "a", "b", "if", "if", "return"]
+        if in_loop:
+            kinds += ["break", "continue"]
+        if depth < 3 and self.loops < 3:
+            kinds += ["for", "while"]
+        kind = self.pick(*kinds) if depth < 4 else self.pick("a", "b")
+        if kind == "a":
+            return [f"a {self.pick('=', '+=', '-=')} {self.whole(names)}"]
+        if kind == "b":
+            return [f"b {self.pick('=', '+=')} {self.real(names)}"]
+        if kind == "return":
+            return [f"return {self.whole(names)}, {self.real(names)}"]
+        if kind in ("break", "continue"):
+            return [kind]
+        if kind == "if":
+            lines = [f"if {self.test(names)}:", *indented(self.block(depth + 1, names, in_loop))]
+            if self.draw(st.booleans()):
+                lines += ["else:", *indented(self.block(depth + 1, names, in_loop))]
+            return lines
+        self.loops += 1
+        n = f"n{self.loops}"
+        if kind == "for":
+            lines = [f"for {n} in range({self.pick('2', '3', 'a % 4', '1, a % 5', '3, -1, -2')}):",
+                     *indented(self.block(depth + 1, [*names, n], True))]
+        else:
+            lines = [f"{n} = 0", f"while {n} < 4 and {self.test(names)}:", f"    {n} += 1",
+                     *indented(self.block(depth + 1, [*names, n], True))]
+        if self.draw(st.booleans()):
+            lines += ["else:", *indented(self.block(depth + 1, names, in_loop))]
+        return lines
+
+
+def indented(lines):
+    return ["    " + line for line in lines]
+
+
+@st.composite
+def functions(draw):
+    body = Writer(draw, draw(st.integers(3, 9))).block(0, [], False)
+    return "\n".join(["def f(a, b):", *indented([*body, "return a, b"])]) + "\n"
+
+
+def min_of(x, y):
+    if x < y:
+        return x
+    return y
+
+
+def defined(source):
+    """The function of this source, which `linecache` knows."""
+    file = FILE.format(abs(hash(source)))
+    linecache.cache[file] = len(source), None, source.splitlines(True), file
+    space = {"min_of": min_of}
+    exec(compile(source, file, "exec"), space)
+    return space["f"]
+
+
+def check(source, inputs):
+    f = defined(source)
+    rewritten, compiled = transformed(f), to_static(f)
+    assert rewritten.__code__ is not f.__code__
+    for a, b in inputs:
+        want = f(a, b)
+        got = rewritten(a, b)
+        assert got == want and list(map(type, got)) == list(map(type, want))
+        x, y = compiled(paddle.to_tensor(a), paddle.to_tensor(b))
+        found = tuple(v.item() if isinstance(v, paddle.Tensor) else v for v in (x, y))
+        assert found == pytest.approx(want, rel=1e-12), (a, b)
+
+
+INPUTS = [(0, 0.0), (1, 2.5), (3, -1.5), (-4, 7.25), (6, 2.0)]
+
+
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@given(functions())
+def test_random_functions(source):
+    check(source, INPUTS)
+
+
+@pytest.mark.long
+@settings(max_examples=1500, suppress_health_check=list(HealthCheck))
+@given(functions())
+def test_many_random_functions(source):
+    check(source, INPUTS)
