@@ -14,18 +14,20 @@ one that will be distributed (decision 1).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.context import using
 from minipd.framework.meta import Meta
+from minipd.framework.rank import current
 from minipd.framework.row import ROWS, VjpCall
 from minipd.framework.tensor import Tensor
 from minipd.ir.block import Block
+from minipd.ir.builder import Builder
 from minipd.ir.builtin import pushed_values, yielded
-from minipd.ir.carried import Carried, Place
-from minipd.ir.loop_gradient import SECOND, from_line, is_inside, loop_gradient, zeros
+from minipd.ir.carried import Carried, Place, Returned, create_stack
+from minipd.ir.loop_gradient import ONCE, from_line, is_inside, loop_gradient, zeros
 from minipd.ir.operation import Operation, captured, user_error
 from minipd.ir.program import Program
 from minipd.ir.schema import op_attrs, result_values, tensor_operands
@@ -106,13 +108,19 @@ def _enter_loop(op: Operation, reached: set[Value]) -> None:
 
 
 class Walk:
-    """A block in reverse.  `grads` holds the contributions to each value's gradient that are not summed yet."""
+    """A block in reverse.  `grads` holds the contributions to each value's gradient that are not summed yet.
+
+    returned: gradients of values in other regions, which stand on stacks.  notice(grad_op, results), if there is one,
+    is told of the gradient of each operation with regions, before it is used.
+    """
 
     def __init__(self, trace: Trace, reached: set[Value], pin: bool, place: Place):
         self.trace, self.reached, self.pin, self.place = trace, reached, pin, place
         self.grads: dict[Value, list[Tensor]] = {}
         self.done: dict[Value, Tensor] = {}
         self.handles: dict[Value, Tensor] = {}
+        self.returned: list[Returned] = []
+        self.notice: Callable[[Operation, list[Tensor]], None] | None = None
 
     def within(self, place: Place) -> Walk:
         """A walk of a region inside of what this one walks."""
@@ -217,22 +225,63 @@ class Walk:
     def loop(self, op: Operation) -> None:
         """The gradient of a `pd_op.while`, given to what it starts with and to what its body reads from around it."""
         if any(is_inside(v, op) for v in self.grads):
-            raise NotImplementedError(user_error(op, SECOND))
+            raise NotImplementedError(user_error(op, ONCE))
+        returned = self.taken_back(op)
         gs = [self.total(r) if r in self.reached and r in self.grads else None for r in op.results()]
-        if any(g is not None for g in gs):
-            for value, g in loop_gradient(self, op, gs):
+        if returned or any(g is not None for g in gs):
+            self.distribute(loop_gradient(self, op, gs, returned))
+
+    def distribute(self, gradients: list[tuple[Value, Tensor]]) -> None:
+        """Give what the gradient of an operation with regions has found."""
+        if self.notice is not None and gradients:
+            self.notice(gradients[0][1].payload.get_defining_op(), [g for _, g in gradients])
+        for value, g in gradients:
+            if value in self.reached:           # a loop may start with something that wants none
                 self.give(value, g)
+
+    # ------------------------------------------------------------------- gradients of what was popped elsewhere
+    def taken_back(self, op: Operation, block: Block | None = None) -> list[Returned]:
+        """What has come back for the regions of `op` (for one of its blocks)."""
+        found = [r for r in self.returned if is_inside(r.anchor(), op, block)]
+        self.returned = [r for r in self.returned if r not in found]
+        return found
+
+    def receive(self, returned: list[Returned]) -> None:
+        """In the gradient of the region: pop, and give."""
+        for each in returned:
+            pop = self.trace.build.build("cf.tuple_pop", [each.outlet], {}, each.types())
+            for item, result in zip(each.items, pop.results(), strict=True):
+                if isinstance(item, Returned):
+                    self.returned.append(Returned(item.items, result))
+                else:
+                    result.stop_gradient = not current().grad_enabled
+                    self.give(item, handle(result))
+
+    def send_back(self, grad_op: Operation, values: list[Value], outside: Walk) -> None:
+        """At the end of a region of `grad_op`: push the gradients of `values`, which lie in other regions, and the
+        stacks that came back here for such; the walk around knows of them then."""
+        regions: dict[Any, list[Value | Returned]] = {}        # each has its own gradient, hence its own stack
+        for value in values:
+            regions.setdefault(value.parent_block(), []).append(value)
+        regions |= {each: [each] for each in self.returned}
+        for items in regions.values():
+            assert grad_op.parent is not None
+            _, inlet, outlet = create_stack(Builder(grad_op.parent, grad_op))
+            pushed = [x.outlet if isinstance(x, Returned) else self.trace.value(self.total(x).payload)  # type: ignore
+                      for x in items]
+            self.trace.build.build("cf.tuple_push", [inlet, *pushed])
+            outside.returned.append(Returned(items, outlet))
 
     # ---------------------------------------------------------------------------------------------- branches
     def branch(self, op: Operation) -> None:
         """The gradient of a `pd_op.if`, given to what its regions read from around it."""
         popped = {v: self.total(v) for v in list(self.grads) if is_inside(v, op)}
         gs = [self.total(r) if r in self.reached and r in self.grads else None for r in op.results()]
-        if popped or any(g is not None for g in gs):
-            for value, g in self.branch_gradient(op, gs, popped).items():
-                self.give(value, g)
+        if popped or any(g is not None for g in gs) or any(is_inside(r.anchor(), op) for r in self.returned):
+            self.distribute(self.branch_gradient(op, gs, popped))
 
-    def branch_gradient(self, op: Operation, gs: list[Tensor | None], popped: dict[Value, Any]) -> dict[Value, Tensor]:
+    def branch_gradient(self, op: Operation, gs: list[Tensor | None], popped: dict[Value, Any],
+                        ) -> list[tuple[Value, Tensor]]:
         """Append the `pd_op.if` that is the gradient of `op`; returns what it yields, by the value it belongs to.
 
         gs: the gradients of the results.  popped: the gradients of values inside of the regions, which were popped
@@ -253,6 +302,7 @@ class Walk:
                 for value, g in popped.items():
                     if is_inside(value, op, block):
                         walk.give(value, g)
+                walk.receive(self.taken_back(op, block))
                 walk.block(block)
             walks.append((target, walk, carried))
         # what is left belongs to values from around the regions, and to values pushed in other regions
@@ -264,9 +314,10 @@ class Walk:
                 totals = [(v, walk.total(v)) for v in owners]
                 yields.append([(zeros(walk.tensor(v) if v in around else v) if g is None else g).payload
                                for v, g in totals])
+                walk.send_back(grad_op, [], self)
                 build.build("cf.yield", yields[-1])
             carried.push()
         for value, *both in zip(owners, *yields, strict=True):
             result = grad_op.add_result(value.type())
             result.stop_gradient = all(y.stop_gradient for y in both)
-        return {v: handle(r) for v, r in zip(owners, grad_op.results(), strict=True)}
+        return [(v, handle(r)) for v, r in zip(owners, grad_op.results(), strict=True)]

@@ -2,16 +2,25 @@
 
 What it needs is pushed there and popped here (see `builtin`); values of the blocks around are simply read, constants
 are written again.
+
+The other way round go gradients of what has been popped, when gradients are differentiated again:
+
+    F   a loop                pushes v             (iterations 1 ... n)
+    G   its gradient          pops v               (n ... 1)
+    G'  the gradient of G     has a gradient of v, and pushes it on a stack of its own       (1 ... n)
+    F'  the gradient of F     pops that, and adds it to what it knows of v                    (n ... 1)
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from minipd.ir.block import Block
 from minipd.ir.builder import Builder
 from minipd.ir.operation import Operation
 from minipd.ir.program import Program
 from minipd.ir.schema import constant_of
-from minipd.ir.types import StackType
+from minipd.ir.types import StackType, Type
 from minipd.ir.value import Value
 
 __all__: list[str] = []
@@ -97,6 +106,24 @@ class CarriedEach(Carried):
     def push(self) -> None:
         """Push, at the end of the body, what was asked for; be it nothing, it counts the iterations."""
         Builder(self.forward, self.forward.back()).build("cf.tuple_push", [self.inlet, *self.pushed])
+
+
+@dataclass(eq=False)
+class Returned:
+    """A stack on which the gradients of `items` stand, one tuple per run of their region, for whoever goes through that
+    region backwards.  An item is a value, or what has come back from a region inside of that one."""
+
+    items: list[Value | Returned]
+    outlet: Value
+
+    def anchor(self) -> Value:
+        """A value in the region."""
+        first = self.items[0]
+        return first.anchor() if isinstance(first, Returned) else first
+
+    def types(self) -> list[Type]:
+        """The types of what is pushed."""
+        return [StackType("outlet") if isinstance(x, Returned) else x.type() for x in self.items]
 
 
 def create_stack(build: Builder) -> list[Value]:

@@ -22,8 +22,8 @@ from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.ir.block import Block
 from minipd.ir.builtin import yielded
-from minipd.ir.carried import CarriedEach
-from minipd.ir.operation import Operation, captured, user_error
+from minipd.ir.carried import CarriedEach, Returned
+from minipd.ir.operation import Operation, captured
 from minipd.ir.trace import Trace, handle
 from minipd.ir.types import DenseTensorType
 from minipd.ir.value import Value
@@ -35,16 +35,17 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-SECOND = ("expected a first derivative through this loop, got a gradient of values that a gradient has popped: second "
-          "derivatives through while_loop are not there; differentiate twice with the loop unrolled (a Python `for`)")
+ONCE = ("expected gradients of what is in this loop from the gradient of the loop, got one from outside, which is "
+        "popped once and not in every iteration")
 ONE_BOOL = DenseTensorType((1,), np.dtype(np.bool_))
 
 
-def loop_gradient(walk: Walk, op: Operation, gs: list[Tensor | None]) -> list[tuple[Value, Tensor]]:
+def loop_gradient(walk: Walk, op: Operation, gs: list[Tensor | None], returned: list[Returned],
+                  ) -> list[tuple[Value, Tensor]]:
     """Append the `pd_op.while` that is the gradient of `op`; returns the gradients, by the values they belong to: what
-    the loop starts with, and what its body reads (a value may come more than once).
+    the loop starts with (which need not want one), and what its body reads.  A value may come more than once.
 
-    gs: the gradients of the results.
+    gs: the gradients of the results.  returned: those of values in the body.
     """
     trace, body = walk.trace, op.regions[0].front()
     # the variables that a gradient reaches, and the values around that it reaches
@@ -66,6 +67,7 @@ def loop_gradient(walk: Walk, op: Operation, gs: list[Tensor | None]) -> list[tu
         for (i, _), g in zip(carried, given, strict=False):
             if ends[i] in walk.reached:
                 inner.give(ends[i], g)
+        inner.receive(returned)
         inner.block(body)
         found: list[Tensor] = []
         for (_, arg), g in zip(carried, given, strict=False):
@@ -74,13 +76,11 @@ def loop_gradient(walk: Walk, op: Operation, gs: list[Tensor | None]) -> list[tu
         for value, g in zip(around, given[len(carried):], strict=True):
             total = inner.total(value)
             found.append(g if total is None else AddN(g, total))
-        if inner.grads:
-            raise NotImplementedError(user_error(op, SECOND))
+        inner.send_back(grad_op, list(inner.grads), walk)
         trace.build.build("cf.yield", [_more(trace, place), *(trace.value(g.payload) for g in found)])
     place.push()
     owners = [*(inputs[i] for i, _ in carried), *around]
-    return [(value, _open(result)) for value, result in zip(owners, grad_op.results(), strict=True)
-            if value in walk.reached]
+    return [(value, _open(result)) for value, result in zip(owners, grad_op.results(), strict=True)]
 
 
 def _none_yet(walk: Walk, value: Value) -> Tensor:

@@ -141,23 +141,38 @@ def record(trace: Trace, op: Operation, start: list[Tensor], handles: dict[Value
     seen |= {x.payload: x for x in start if isinstance(x.payload, Value)}
     inputs = {v: x for v, x in seen.items() if not x.stop_gradient and v.dtype in dtypes.INEXACT}
 
+    _on_tape(trace, [op], inputs, outs)
+
+
+def _on_tape(trace: Trace, ops: list[Operation], inputs: dict[Value, Tensor], outs: list[Tensor]) -> None:
+    """Record the last of `ops`, whose results are `outs`.
+
+    ops: an operation, and then its gradient: that reads what the operation has pushed, so going back through it goes
+    back through both.  inputs: of both.
+    """
+    last = ops[-1]
+
     def vjp(gs: list[Tensor | None]) -> list[Tensor | None]:
-        if current().grad_enabled:
-            raise NotImplementedError(
-                f"{op.name()}: expected a first derivative, got create_graph=True on the tape while tracing; "
-                "for second derivatives through cond use ir.backward.append_backward(..., create_graph=True) on the "
-                "program")
-        _check_not_repeated(trace, op)
         reached = set(inputs)
+        for op in ops:
+            _check_not_repeated(trace, op)
+            enter(op, reached)
         walk = Walk(trace, reached, False, Place())
-        enter(op, reached)
-        for result, g in zip(op.results(), gs, strict=True):
+        for result, g in zip(last.results(), gs, strict=True):
             if g is not None and result in reached:
                 walk.give(result, g)
-        (walk.loop if op.name() == "pd_op.while" else walk.branch)(op)
+        if current().grad_enabled:
+            if len(ops) > 1:
+                raise NotImplementedError(user_error(
+                    ops[0], "expected a first or second derivative, got create_graph=True for a third; for more, "
+                            "differentiate the program (ir.backward.append_backward)"))
+            seeds = {g.payload: g for g in gs if g is not None and not g.stop_gradient}
+            walk.notice = lambda grad_op, results: _on_tape(trace, [*ops, grad_op], inputs | seeds, results)
+        for op in reversed(ops):
+            (walk.loop if op.name() == "pd_op.while" else walk.branch)(op)
         return [walk.total(v) for v in inputs]
 
-    record_call(_Region(op.name()), list(inputs.values()), outs, vjp)
+    record_call(_Region(last.name()), list(inputs.values()), outs, vjp)
 
 
 def _check_not_repeated(trace: Trace, op: Operation) -> None:

@@ -6,6 +6,7 @@ import pytest
 from minipd.autograd.engine import grad
 from minipd.executor import Executor
 from minipd.framework.context import Kernels
+from minipd.framework.row import ROWS
 from minipd.framework.tensor import Tensor
 from minipd.ir.backward import append_backward
 from minipd.ir.builder import Builder
@@ -233,11 +234,72 @@ def test_a_pop_that_counts_is_not_dead():
     assert [g[0, 0] for g in run(verify(program.program), A, B)[1:]] == [8.0, 7.0]
 
 
-def test_second_derivatives_are_refused():
-    traced = trace(repeated, *specs())
-    g, _ = append_backward(traced.program, traced.output_values, traced.input_values, create_graph=True)
-    with pytest.raises(NotImplementedError, match=r"pd_op.while \(from .*test_while.py:\d+\).*second derivatives.*unr"):
-        append_backward(traced.program, [g], traced.input_values)
+def squared_gradients(f, x, y):
+    """Something that depends on the gradients in another way than they do on x and y."""
+    return sum((g * g).sum() for g in grad(f(x, y), [x, y], create_graph=True, allow_unused=True) if g is not None)
+
+
+def eager_twice(f, a, b):
+    x, y = tensors(a, b)
+    return [np.zeros((2, 3)) if g is None else g.numpy()
+            for g in grad(squared_gradients(f, x, y), [x, y], allow_unused=True)]
+
+
+@pytest.mark.parametrize("f", [f for f in FUNCTIONS if f is not never])
+def test_second_derivatives_of_the_program(f):
+    """What the first gradient pops in each iteration is differentiated back to what pushed it there."""
+    traced = trace(f, *specs())
+    program, build = traced.program, Builder(traced.program.global_block())
+    gs = append_backward(program, traced.output_values, traced.input_values, create_graph=True)
+    squares = []
+    for g in gs:
+        square, = build.call(ROWS["multiply"], (g, g), {})
+        total, = build.call(ROWS["sum"], (square,), {"axis": (0, 1), "keepdim": False})
+        square.stop_gradient = total.stop_gradient = g.stop_gradient
+        squares.append(total)
+    for name, g in zip("xy", append_backward(program, squares, traced.input_values), strict=True):
+        build.output(f"again {name}", g)
+    verify(program)
+    assert parse(program.to_string("exact")) == program
+    for a, b in FEEDS:
+        expected = eager_twice(f, a, b)
+        for got in (run(program, a, b), evaluated(program, a, b)):
+            for x, y in zip(got[1:], expected, strict=True):
+                np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("f", FUNCTIONS)
+def test_second_derivatives_of_the_tape_under_trace(f):
+    def train(x, y):
+        gs = grad(squared_gradients(f, x, y), [x, y], allow_unused=True)
+        return [g if g is not None else x * 0.0 for g in gs]
+
+    program = verify(trace(train, *specs()).program)
+    for a, b in FEEDS:
+        for got, expected in zip(run(program, a, b), eager_twice(f, a, b), strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_third_derivatives():
+    """Of the program: d3/dx3 of (((x y) y) y) ... is none, of x^8 it is 336 x^5.  The tape says where to go."""
+    def f(x, y):
+        return times(3, lambda i, h: [h * h], x)[0].sum()
+
+    traced = trace(f, *specs())
+    program, x = traced.program, traced.input_values[0]
+    found, = traced.output_values
+    for _ in range(3):
+        found, = append_backward(program, [found], [x], create_graph=True)
+    Builder(program.global_block()).output("third", found)
+    np.testing.assert_allclose(run(verify(program), A, B)[1], 336 * A ** 5, rtol=1e-12)
+
+    def on_the_tape(x, y):
+        g = f(x, y)
+        for _ in range(3):
+            g = grad(g.sum(), [x], create_graph=True)[0]
+        return g
+    with pytest.raises(NotImplementedError, match=r"pd_op.while \(from .*test_while.py:\d+\).*append_backward"):
+        trace(on_the_tape, *specs())
 
 
 def test_grad_in_a_loop_behind_the_loop_is_refused():
