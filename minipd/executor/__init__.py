@@ -1,7 +1,8 @@
 """Running programs: `Executor(program).run(feed, scope)`.
 
     executor       prepare once, bind once per size, run often
-    calls          which kernel each operation calls; the table of makers
+    kernel/        the pass to the kernel dialect: each operation with its kernel, each value with its place
+    calls          what each operation calls; makers, of operations of floors above
     overwriting    which operands a kernel may write over
     preparation    what no size changes: items, static and dynamic values, state that is written over
     layout         how values lie in memory for given sizes: views, lifetimes, buffers that become one
@@ -9,10 +10,13 @@
     binding        the functions that a run calls, their arrays bound
     ahead          what calls will be given, known before a run
     control        what operations that are no calls do
+    late           calls of which operands come late
+    schedule/      what depends on what, streams and events, the simulated clock
+    overlap        collectives in a thread beside computation
+    watching       looking on: for a profiler, and for NaN
     frame          the state of one run
     scope          program state by name, in arrays or in tensors
     memory         what a run holds, measured
-    kernel_dialect the program as text, each operation with its kernel
 """
 
 from minipd.executor.ahead import calls_ahead

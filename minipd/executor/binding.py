@@ -33,6 +33,8 @@ class Binding:
     """
 
     program: Steps
+    #: the program with collectives in a thread; False if that is of no use, None as long as nobody has asked
+    overlap: Any = None
 
     def __init__(self, prepared: Preparation, layout: Layout, memory: np.ndarray, owned: dict[str, ref]):
         self.prepared, self.layout, self.memory = prepared, layout, memory

@@ -13,10 +13,11 @@ from weakref import ref
 import numpy as np
 
 from minipd.executor.binding import Binding
-from minipd.executor.frame import Frame, arrays_in
+from minipd.executor.frame import Frame, Steps, arrays_in
 from minipd.executor.kernel.lowering import pd_op_to_kernel_pass
 from minipd.executor.layout import Layout
 from minipd.executor.memory import Memory, root
+from minipd.executor.overlap import overlapping
 from minipd.executor.plan import ALIGNMENT, Plan
 from minipd.executor.preparation import Preparation
 from minipd.executor.schedule.dependencies import Dependencies
@@ -120,7 +121,7 @@ class Executor:
                 memory.hold(bound.memory)
             succeeded = False
             try:
-                frame.run(bound.program)
+                frame.run(self._steps(bound, memory is not None or frame.around is not None))
                 self._store(bound, frame, scope)
                 self.runs += 1
                 self.instructions += frame.instructions
@@ -128,8 +129,19 @@ class Executor:
                 return outputs
             finally:
                 bound.finish(succeeded)
+                if bound.overlap and not bound.overlap.worker.idle:
+                    arena = Arena()         # a collective that has been begun may still write into this one
         finally:
             self._arena = arena
+
+    def _steps(self, bound: Binding, watched: bool) -> Steps:
+        """What a run calls: with collectives in a thread, where that may be, is of use, and nobody looks on."""
+        comm = current().comm
+        if watched or comm is None or not comm.threads:
+            return bound.program
+        if bound.overlap is None:
+            bound.overlap = overlapping(bound) or False
+        return bound.overlap.begin() if bound.overlap else bound.program
 
     def plan(self, **sizes: int) -> Plan:
         """The memory plan; sizes: those of the symbolic dimensions, by name."""

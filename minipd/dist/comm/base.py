@@ -57,11 +57,14 @@ class Communicator:
         counts: how many times this rank called each method, by name.
         moved: bytes that this rank gave to each method (for `recv`, and for a `broadcast` of another rank, that it
             got), by name.
+        threads: whether a thread of this rank other than the one that made it may communicate, one at a time.
         on_event: None, or a function that is called after each call with (name, group, bytes, seconds).  Seconds
             include waiting for the others.
 
     Raises: CommError when ranks do not fit together; ValueError or TypeError for arguments wrong in themselves.
     """
+
+    threads = False
 
     def __init__(self, rank: int, size: int):
         self.rank, self.size = rank, size

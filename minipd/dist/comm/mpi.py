@@ -89,6 +89,8 @@ class MpiCommunicator(Communicator):
         here = world.Split_type(MPI.COMM_TYPE_SHARED)
         self._crowded = here.size > available_cores()   # more ranks on this machine than cores
         here.Free()
+        # where ranks outnumber cores there is no core for a thread that communicates beside the others
+        self.threads = MPI.Query_thread() >= MPI.THREAD_SERIALIZED and not self._crowded
         self._sent: list[tuple[Any, np.ndarray]] = []   # messages on their way, and the memory they are read from
         # The messages of a collective carry a checksum of the call as their tag, and a receiver compares it: so ranks
         # whose calls differ, if only in dtype, do not take one's bytes for the other's.
