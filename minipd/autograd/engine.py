@@ -19,8 +19,8 @@ import numpy as np
 
 from minipd.autograd.hooks import through_hooks
 from minipd.autograd.saved_hooks import Packed
-from minipd.autograd.tape import Node, meta_of, node_of
-from minipd.framework.context import using
+from minipd.autograd.tape import Node, meta_of, node_of, open_call
+from minipd.framework.context import Kernels, using
 from minipd.framework.meta import Meta, describe, is_traced
 from minipd.framework.rank import current
 from minipd.framework.row import ROWS
@@ -58,6 +58,10 @@ class Pass:
         All users of a node are newer than it, so when it is the newest node left, its gradient is complete.
         """
         context = current()
+        if context.ground.lazy:             # hooks and rules of the user's see everything happen in its order
+            context.ground.settle("a backward pass")
+            with using(ground=Kernels(), amp=None):
+                return self.run(roots)
         if context.amp is not None:         # a gradient has its primal's dtype, whatever surrounds `backward()`
             with using(amp=None):
                 return self.run(roots)
@@ -133,7 +137,8 @@ class Pass:
                                    f"where there is none), got {len(got)}")
             for slot, g in zip(edges, got, strict=True):
                 self.give(slot, g, gs)
-        if self.free:
+        exhausts = None if not self.free else getattr(row, "exhausts", None)
+        if self.free and (exhausts is None or exhausts(node, gs)):
             node.saved = None
 
     def leads(self, slot: Slot | None) -> bool:
@@ -298,9 +303,12 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     for x in xs:
         if x.stop_gradient and x.node is None:
             raise RuntimeError(f"grad: input {x.name} has stop_gradient=True; set it to False before computing")
+    current().ground.settle("paddle.grad")
+    for x in xs:
+        open_call(x)
     wanted = [(node_of(x), x.index) for x in xs]
     blocked = frozenset((node_of(v), v.index) for v in as_list([] if no_grad_vars is None else no_grad_vars))
-    within = between([node_of(y) for y, _ in roots], {node for node, _ in wanted}, blocked)
+    within = between([node_of(y) for y, _ in roots], {node for node, _ in wanted}, blocked, create_graph)
     run = Pass(create_graph if retain_graph is None else retain_graph, create_graph, frozenset(wanted), within, blocked)
     if all(node in within for node, _ in wanted) or allow_unused:       # else nothing is freed in vain
         run.run(roots)
@@ -311,14 +319,19 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     return [run.found.get(slot) for slot in wanted]
 
 
-def between(roots: list[Node], targets: set[Node], blocked: frozenset[Slot]) -> set[Node]:
-    """The nodes on the ways from `roots` to `targets`, both included; no way leads through a blocked slot."""
+def between(roots: list[Node], targets: set[Node], blocked: frozenset[Slot], expand: bool = False) -> set[Node]:
+    """The nodes on the ways from `roots` to `targets`, both included; no way leads through a blocked slot.
+
+    expand: nodes of whole programs, on the way, hand over to those of their operators, which can be differentiated.
+    """
     oldest = min((node.seq for node in targets), default=0)
     users: dict[Node, list[Node]] = {}                  # what can be reached -> from where
     todo = list(roots)
     seen = set(roots)
     while todo:
         node = todo.pop()
+        if expand and getattr(node.row, "expand", None) is not None:
+            node.row.expand(node)
         for edge in node.edges:
             if edge is not None and edge not in blocked and edge[0].seq >= oldest:
                 users.setdefault(edge[0], []).append(node)

@@ -10,8 +10,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from minipd.autograd.tape import Node, node_of
-from minipd.framework.meta import describe
+from minipd.autograd.tape import Node, node_of, open_call
+from minipd.framework.meta import describe, is_traced
+from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 
 __all__: list[str] = []
@@ -39,6 +40,11 @@ def register_hook(x: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHandle:
     if x.stop_gradient:
         raise RuntimeError(f"register_hook: tensor {x.name} has stop_gradient=True, so it gets no gradient; set "
                            "stop_gradient=False first")
+    context = current()
+    context.ground.settle("a hook")
+    if is_traced(x.payload):
+        context.ground.by_tape()
+    open_call(x)
     node = node_of(x)
     if node.hooks is None:
         node.hooks = {}

@@ -134,13 +134,13 @@ class PyLayer:
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward; results take part in differentiation if a tensor among the arguments does.
 
-        Raises: RuntimeError while a program is traced, where only operators are differentiated.
+        Raises: RuntimeError in static mode, where only operators are differentiated.
         """
         context, inputs = PyLayerContext(), _tensors((*args, *kwargs.values()))
         recording = current().grad_enabled and any(not x.stop_gradient for x in inputs)
-        if recording and any(is_traced(x.payload) for x in inputs):
-            raise RuntimeError(f"{cls.__name__}.apply inside a traced program: the program is differentiated by the "
-                               "rules of its operators and would not call this backward; keep the layer out of "
+        if recording and any(is_traced(x.payload) for x in inputs) and not current().ground.by_tape():
+            raise RuntimeError(f"{cls.__name__}.apply inside a program that is written by static mode: the program is "
+                               "differentiated by the rules of its operators and would not call this backward; use "
                                "to_static, or write the operator as a row")
         with using(grad=False):
             made = cls.forward(context, *args, **kwargs)

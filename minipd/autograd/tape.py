@@ -25,13 +25,14 @@ from minipd.autograd.saved_hooks import packed
 from minipd.framework import dtype as dtypes
 from minipd.framework.context import install_tape
 from minipd.framework.meta import Meta
+from minipd.framework.rank import current
 from minipd.framework.row import Recipe, Row, VjpCall
 from minipd.framework.tensor import Tensor, shared
 from minipd.framework.views import check_fresh, share_view
 
 __all__: list[str] = []
 
-_next_seq = itertools.count().__next__
+next_seq = itertools.count().__next__
 INEXACT = dtypes.INEXACT
 ndarray, new = np.ndarray, object.__new__
 
@@ -73,7 +74,7 @@ def new_node(row: Any, recipe: Recipe | None, edges: Sequence, saved: list, attr
     """A node.  (A function that fills it: the class, called, would cost half as much again.)"""
     node = new(Node)
     node.row, node.recipe, node.edges, node.saved, node.attrs, node.n_out = row, recipe, edges, saved, attrs, n_out
-    node.seq = _next_seq()
+    node.seq = next_seq()
     node.leaf = node.metas = node.hooks = None
     return node
 
@@ -181,6 +182,7 @@ def record_call(row: Any, inputs: Sequence[Tensor], outs: Sequence[Tensor], vjp:
     row: anything with `name`, `multi` (True: gradients come as a list), `raw_gradient`.  outs: those without
     `stop_gradient` get a history.
     """
+    current().ground.settle(row.name)
     edges = [None if x.stop_gradient else (node_of(x), x.index) for x in inputs]
     recipe = Recipe((), (), (), "", ((VjpCall(vjp, None, ()), tuple(range(len(kept)))),))
     node = new_node(row, recipe, edges, list(kept), {}, len(outs))
@@ -189,6 +191,15 @@ def record_call(row: Any, inputs: Sequence[Tensor], outs: Sequence[Tensor], vjp:
         if not o.stop_gradient:
             o.node, o.index = node, i
     return node
+
+
+def open_call(x: Tensor) -> None:
+    """Let `x` be a result of the operator that made it, where its node is that of a whole program: so that its gradient
+    is complete, with what other results of the program owe to it."""
+    node = x.node
+    if getattr(getattr(node, "row", None), "expand", None) is not None:
+        node.row.expand(node)
+        x.node, x.index = node.attrs.get(x.index, (node, x.index))
 
 
 install_tape(tape)

@@ -110,7 +110,11 @@ class RankContext:
 
 class Ground:
     """What stands below all layers: it runs a call of a row on payloads.  Most take no notice of what else it is told.
+
+    lazy: it notes calls, and computes them later.
     """
+
+    lazy = False
 
     def run(self, row: Any, payloads: Any, attrs: dict) -> Any:
         """The result of a call, a payload; a tuple of them for rows with more than one result."""
@@ -126,6 +130,14 @@ class Ground:
 
     def rebinding(self, x: Tensor) -> None:
         """A tensor is about to be written in place: its handle will hold another value."""
+
+    def settle(self, asked: str) -> None:
+        """Compute what has been noted so far, because of what is asked."""
+
+    def by_tape(self) -> bool:
+        """Whether this trace can be differentiated by the tape, which knows hooks and rules that no row has.  Where it
+        is asked, it will be."""
+        return False
 
     # ----------------------------------------------------------------------- what lives from run to run of a program
     def parameter_made(self, param: Any) -> None:

@@ -50,6 +50,11 @@ def is_traced(payload: Any) -> bool:
     return getattr(type(payload), "traced", False)
 
 
+def is_pending(payload: Any) -> bool:
+    """Whether a payload has been noted and not computed yet (`jit.segments`)."""
+    return type(payload) is not np.ndarray and hasattr(type(payload), "held_by")
+
+
 class Unfilled(Meta):
     """The payload of a parameter made lazily (LazyGuard), until it is filled.
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.memory import InMemory
-from minipd.framework.meta import describe, is_traced
+from minipd.framework.meta import describe, is_pending, is_traced
 from minipd.framework.printing import PREFIX, text_of
 from minipd.framework.rank import current
 from minipd.framework.size import Size
@@ -170,7 +170,7 @@ class Tensor(InMemory, TensorMethods):
 
     def __format__(self, spec: str) -> str:
         """A 0-D tensor as its number; what has more elements, or no values, as it prints."""
-        p = self.payload
+        p = settled(self)
         return format(self._one("format()"), spec) if spec or type(p) is np.ndarray and p.ndim == 0 else str(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -191,7 +191,7 @@ class Tensor(InMemory, TensorMethods):
     # ------------------------------------------------------------------------------------------------ handles
     def detach(self) -> Tensor:
         """A tensor on the same memory without gradient history (later writes to either are seen by both)."""
-        if is_traced(self.payload):
+        if is_traced(self.payload) or is_pending(self.payload):
             return self.payload.detached(self)
         t = Tensor(self.payload)
         t.storage = aliased(self)
@@ -202,6 +202,7 @@ class Tensor(InMemory, TensorMethods):
 
     def __copy__(self) -> Tensor:
         """Another handle on the same memory, with the same history."""
+        settled(self)
         t = type(self)(self.payload)
         t.__dict__.update(self.__dict__)
         t.storage = aliased(self)
@@ -214,6 +215,7 @@ class Tensor(InMemory, TensorMethods):
 
     def __getstate__(self) -> dict:
         """What pickle and deep copies take along: the values and what the user has set, no history and no gradient."""
+        settled(self)
         return {k: v for k, v in self.__dict__.items() if k not in _OF_THE_HANDLE}
 
     def __deepcopy__(self, memo: dict) -> Tensor:
@@ -231,7 +233,7 @@ class Tensor(InMemory, TensorMethods):
         return id(self)
 
     def __repr__(self) -> str:
-        p = self.payload
+        p = settled(self)
         if type(p) is not np.ndarray:
             return f"Tensor({p!r}, stop_gradient={self.stop_gradient})"
         return (f"Tensor(shape={list(p.shape)}, dtype={self.dtype.name}, place={self.place}, "
@@ -246,6 +248,18 @@ def _share(a: Tensor, b: Tensor) -> None:
     """Two handles hold one distributed value, which has no memory that a write could change: it remembers them."""
     if hasattr(a.payload, "share"):
         a.payload.share(a, b)
+
+
+def hold(t: Tensor, payload: Any) -> None:
+    """Let `t` hold another payload."""
+    t.payload = payload
+    if is_pending(payload):
+        payload.held_by(t)
+
+
+def settled(t: Tensor) -> Any:
+    """The payload of `t`, computed if it was pending."""
+    return t.payload.materialize("a look at a tensor") if is_pending(t.payload) else t.payload
 
 
 def shared(t: Tensor) -> Storage:
@@ -289,7 +303,7 @@ class Parameter(Tensor):
         if not (hasattr(data, "shape") and hasattr(data, "dtype")):
             raise TypeError(f"Parameter: expected a Tensor, got {type(data).__name__} {data!r}; make one of it first, "
                             "paddle.to_tensor(...)")
-        super().__init__(data.payload if isinstance(data, Tensor) else data)
+        super().__init__(settled(data) if isinstance(data, Tensor) else data)
         if isinstance(data, Tensor):
             self.storage = aliased(data)
             self.seen = self.storage.version

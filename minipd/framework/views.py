@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from minipd.framework.layout import reshape_shares
-from minipd.framework.meta import Meta, describe
+from minipd.framework.meta import Meta, describe, is_pending
 from minipd.framework.rank import current, dispatch
 from minipd.framework.row import ROWS, Row
-from minipd.framework.tensor import Tensor, aliased, shared
+from minipd.framework.tensor import Tensor, aliased, hold, settled, shared
 
 __all__: list[str] = []
 
@@ -198,6 +198,13 @@ def rebind(x: Tensor, out: Tensor, what: str) -> None:
     if type(x.payload) is np.ndarray and type(out.payload) is np.ndarray:
         _overwrite(x, out, what)
         return
+    if is_pending(out.payload) or is_pending(x.payload):
+        ground = current().ground
+        if not (ground.lazy and ground.may_rebind(x, out)):
+            for t in (x, out):
+                settled(t)
+            _overwrite(x, out, what)
+            return
     if type(x.payload) is np.ndarray and x.storage is not None:
         raise RuntimeError(f"{what} of a traced value on {x.name}, whose memory other eager tensors share: "
                            "write a copy (x.clone()) instead")
@@ -265,6 +272,7 @@ def _check_memory(x: Tensor, what: str) -> None:
 
 def _overwrite(x: Tensor, out: Tensor, what: str) -> None:
     _check_memory(x, what)
+    current().ground.settle(what)       # what has been noted reads the old values
     s = shared(x)
     if x.payload is not out.payload:
         x.payload[...] = out.payload
@@ -279,7 +287,7 @@ def _overwrite(x: Tensor, out: Tensor, what: str) -> None:
 
 
 def _take(x: Tensor, out: Tensor) -> None:
-    x.payload = out.payload
+    hold(x, out.payload)
     _take_history(x, out)
 
 
@@ -312,8 +320,8 @@ def _retake(base: Tensor) -> None:
                 context.set_grad_enabled(recorded)
                 fresh = dispatch(row, (b,), attrs)
                 del b.views[-1]                         # the entry that this call made for `fresh`
-                v.payload, v.node, v.index, v.stop_gradient = (
-                    fresh.payload, fresh.node, fresh.index, fresh.stop_gradient)
+                hold(v, fresh.payload)
+                v.node, v.index, v.stop_gradient = fresh.node, fresh.index, fresh.stop_gradient
                 todo.append(v)
     finally:
         context.set_grad_enabled(recording)

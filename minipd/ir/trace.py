@@ -74,12 +74,16 @@ class Trace(Ground):
     def run(self, row: Row, payloads: Sequence[Any], attrs: dict[str, Any]) -> Any:
         """Append a call of `row`; returns its result, or the tuple of its results."""
         values = [self.value(p, payloads, row) for p in payloads]
-        extra: dict[str, Any] = {"op_callstack": (user_line(),)}
-        path = current().rng.path
+        where, path = self.where()
+        extra: dict[str, Any] = {"op_callstack": (where,)}
         if path:
             extra["struct_name"] = f"/{path.replace('.', '/')}/"
         results = self.build.call(row, values, attrs, extra)
         return results if row.multi else results[0]
+
+    def where(self) -> tuple[str, str]:
+        """The user's line, and the path of the layer, to which a call belongs."""
+        return user_line(), current().rng.path
 
     def key(self, rng: Any) -> Value:
         """The key of a random draw: an input that every run draws anew.

@@ -12,7 +12,7 @@ from minipd.framework import dtype as dtypes
 from minipd.framework.context import using
 from minipd.framework.meta import Unfilled
 from minipd.framework.place import check_device
-from minipd.framework.tensor import Tensor
+from minipd.framework.tensor import Tensor, hold
 from minipd.ops.cast import cast
 
 __all__: list[str] = []
@@ -91,6 +91,6 @@ def change_dtype(x: Tensor, np_dtype: np.dtype) -> None:
     if isinstance(x.payload, Unfilled):
         x.payload = Unfilled(x.payload.shape, np_dtype, x.name)
         return
-    x.payload = cast(x, np_dtype).payload
+    hold(x, cast(x, np_dtype).payload)
     x.grad = None if x.grad is None else cast(x.grad, np_dtype)
     x.storage, x.seen, x.node = None, 0, None           # new memory: whatever shared the old one keeps that

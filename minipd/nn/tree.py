@@ -17,6 +17,9 @@ from minipd.framework.tensor import Parameter, Tensor
 
 __all__: list[str] = []
 
+#: how often an attribute of some layer has been set: who remembers attributes need not look at each while it stands
+CHANGES = [0]
+
 
 class Tree:
     """The part of `Layer` that knows names and nothing of computing."""
@@ -41,7 +44,12 @@ class Tree:
         elif value is not None and isinstance(self.__dict__.get(name), Tensor):
             raise TypeError(f"{type(self).__name__}.{name} is a buffer: expected a Tensor or None, got "
                             f"{type(value).__name__}; use to_tensor, or another name")
+        CHANGES[0] += 1
         object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        CHANGES[0] += 1
+        object.__delattr__(self, name)
 
     def _enter(self, scope: str) -> None:
         """The parent calls this layer `scope`."""

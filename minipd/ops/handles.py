@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minipd.framework.meta import describe
-from minipd.framework.tensor import Tensor, aliased
+from minipd.framework.tensor import Tensor, aliased, settled
 from minipd.framework.views import check_writable, write_anew
 from minipd.ops.creation import Assign
 from minipd.ops.fft import resized
@@ -72,7 +72,7 @@ def resize_(x: Tensor, shape: Sequence[int], fill_zero: bool = False, name: str 
 
 def reconstruct_from_(self: Tensor, other: Tensor) -> None:
     """Let this handle be what another is: memory, history and stop_gradient."""
-    _hold(self, other.payload, other)
+    _hold(self, settled(other), other)
     self.node, self.index, self.stop_gradient = other.node, other.index, other.stop_gradient
 
 

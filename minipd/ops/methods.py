@@ -10,7 +10,7 @@ from minipd.framework.boundary import entrance
 from minipd.framework.context import using
 from minipd.framework.meta import Unfilled, describe
 from minipd.framework.row import ROWS
-from minipd.framework.tensor import Tensor, attach
+from minipd.framework.tensor import Tensor, attach, hold
 from minipd.framework.views import check_writable, rebind
 from minipd.ops import FAMILIES, bitwise, creation, division, indexing, linalg, logic, math, pointwise, scaling
 from minipd.ops.cast import cast
@@ -116,7 +116,8 @@ def set_value(self: Tensor, value: Any) -> None:
         raise ValueError(f"set_value of {self.name}: expected shape {list(self.shape)}, got {list(new.shape)}")
     new = cast(new.detach(), self.dtype)
     if isinstance(self.payload, Unfilled):
-        self.payload, self.initialize = creation.clone(new).payload, None
+        hold(self, creation.clone(new).payload)
+        self.initialize = None
         return
     if hasattr(self.payload, "placements"):
         new = ROWS["match"](creation.clone(new), self)

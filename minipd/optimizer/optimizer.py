@@ -9,7 +9,7 @@ import numpy as np
 from minipd.framework.context import using
 from minipd.framework.meta import is_traced
 from minipd.framework.rank import current
-from minipd.framework.tensor import Tensor
+from minipd.framework.tensor import Tensor, hold
 from minipd.framework.views import rebind
 from minipd.ops.logic import logical_or
 from minipd.ops.math import where
@@ -220,6 +220,6 @@ class Optimizer(Core):
 def replace(x: Tensor, new: Tensor) -> None:
     """The handle x takes new values.  Where no other handle shares its memory, that memory is simply let go."""
     if x.storage is None and x.view_of is None and x.views is None:
-        x.payload = new.payload
+        hold(x, new.payload)
     else:
         rebind(x, new, "optimizer step")
