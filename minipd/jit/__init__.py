@@ -1,14 +1,27 @@
 """Compiled functions: Paddle's `paddle.jit`.
 
-    api            to_static, and what it returns
+    api            to_static and its like
+    function       what to_static returns: which program a call uses
     signature      under which key a program is kept
+    guards, reads  what a trace has read around the function, and whether it still is as it was
     capture        the trace that binds outside tensors by their handle
-    compiled       one signature: programs, bindings, calls
+    compiled       one signature: bindings, calls
+    segments       full_graph=False: what is noted, and when it is computed
+    paths          segments by their content
+    explain        what has been compiled, and why
+    runnable       a program and its gradient, compiled, as one node on the tape
+    replay         such a node as nodes of single operators
+    save_load, translated_layer, rerun      models as files, and as layers again
     joint          a program and its gradient, cut into two
     stages         the table of compile stages that floors register into
 """
 
 from minipd.jit.api import StaticFunction, enable_to_static, not_to_static, to_static
+from minipd.jit.dy2static import ignore_module
+from minipd.jit.explain import explain
+from minipd.jit.save_load import load, save
 from minipd.jit.stages import register_stage
+from minipd.jit.translated_layer import TranslatedLayer
 
-__all__ = ["StaticFunction", "enable_to_static", "not_to_static", "register_stage", "to_static"]
+__all__ = ["StaticFunction", "TranslatedLayer", "enable_to_static", "explain", "ignore_module", "load",
+           "not_to_static", "register_stage", "save", "to_static"]

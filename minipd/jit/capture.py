@@ -23,7 +23,7 @@ __all__: list[str] = []
 
 
 class CapturingTrace(Trace):
-    """handles: the names of inputs -> the tensors that they are bound to.
+    """handles: the names of inputs -> the tensors that they are bound to.  tape_wanted: the tape writes the gradient.
 
     While tracing, a captured tensor holds its value in the program, as the program's state does; `release` puts back
     what it held.
@@ -32,6 +32,7 @@ class CapturingTrace(Trace):
     def __init__(self) -> None:
         super().__init__(Program())
         self.handles: dict[str, Tensor] = {}
+        self.tape_wanted = False
         self._held: list[tuple[Tensor, dict[str, Any], Value]] = []
 
     def around(self, handler: Callable) -> Callable:
@@ -43,6 +44,14 @@ class CapturingTrace(Trace):
                     self._bind(x)
             return traced(row, inputs, attrs)
         return capturing
+
+    def by_tape(self) -> bool:
+        self.tape_wanted = True
+        return True
+
+    def gradients(self) -> list[tuple[Tensor, Any]]:
+        """The captured tensors, each with the `.grad` that it had."""
+        return [(x, fields.get("grad")) for x, fields, _ in self._held]
 
     def _bind(self, x: Tensor) -> None:
         name = self._new_name("captured")

@@ -1,4 +1,4 @@
-"""One compiled signature: the programs, what their inputs are bound to, and how a call runs them."""
+"""One compiled signature: what its inputs are bound to, and how a call runs it."""
 
 from __future__ import annotations
 
@@ -7,20 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from minipd.autograd.tape import record_call
-from minipd.executor import Executor, TensorScope
+from minipd.autograd.engine import Pass
+from minipd.autograd.tape import new_node, node_of
+from minipd.executor import TensorScope
 from minipd.framework import dtype as dtypes
-from minipd.framework.context import using
+from minipd.framework.meta import Meta, describe
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
+from minipd.framework.views import rebind
+from minipd.ir.mapping import IrMapping
+from minipd.ir.operation import Operation
 from minipd.ir.structure import Structure, flatten
 from minipd.ir.traced import TracedProgram, trace
 from minipd.ir.value import Value
 from minipd.jit.capture import CapturingTrace
-from minipd.jit.joint import with_backward
+from minipd.jit.joint import Joint, split_backward
+from minipd.jit.replay import STATE
+from minipd.jit.runnable import Recorded, Runnable, Source
 from minipd.jit.signature import Argument
-from minipd.jit.stages import Options, run_stages
-from minipd.profiler.recording import TracerEventType, spanned
+from minipd.jit.stages import Options
 
 __all__: list[str] = []
 
@@ -41,115 +46,163 @@ class Handles(TensorScope):
             x.seen = x.storage.version
 
 
-class Call:
-    """What the tape wants to know of a recorded call, for a whole compiled program."""
-
-    multi, raw_gradient = True, True
-
-    def __init__(self, name: str):
-        self.name = name
-
-
 class Compiled:
     """A traced function, ready to run.
 
     fn: takes tensors, in the order of `arguments`.  state: tensors that it may read and write, by name.
     program: as it was traced and fused.  handles: the names of inputs -> outside tensors that they are bound to.
+    same: the numbers of results that are an argument, or an outside tensor, itself -> its number, or that tensor.
+    written: the numbers of arguments that are written in place, whose new values follow the results.
     """
 
     def __init__(self, name: str, fn: Callable, arguments: Sequence[Argument], state: Mapping[str, Tensor],
                  options: Options):
-        self.name, self.options = name, options
+        self.name = name
         state, again = dict(state), True
         while again:
             tracer = CapturingTrace()
+            function = _Traced(fn, tracer, state)
             try:
-                self.traced: TracedProgram = trace(fn, *arguments, state=state, tracer=tracer)
+                self.traced: TracedProgram = trace(function, *arguments, state=state, tracer=tracer)
             finally:
                 written = tracer.release()
             # an outside tensor that the function writes is state too, which only the trace tells: trace once more
             state |= {f"written_{len(state) + i}": x for i, x in enumerate(written)}
             again = bool(written)
         self.handles, self.state = dict(tracer.handles), self.traced.state
+        self.structure, self.same, self.written = function.structure, function.same, function.written
         self.scope = Handles(self.state)
         self.guards = [(x, *_meta(x)) for x in (*self.handles.values(), *self.state.values())]
-        traced = self.traced
-        with using(amp=None):               # its casts are in the program by now
-            self.program = traced.program = run_stages(traced.program, options, "trace", name)
-            self.written = {op.attributes["parameter_name"].value for op in self.program.global_block()
-                            if op.name() == "builtin.set_parameter"}
-            self._gradient()
+        joint = function.joint(self.traced) if function.seeds else None
+        self.runnable = Runnable(name, self.traced.program, self.traced.outputs, options, current().grad_enabled, joint)
+        self.program = self.traced.program = self.runnable.program
 
-    def _gradient(self) -> None:
-        """Compile the forward program, and the backward one if there is a gradient to record."""
-        program, traced = self.program, self.traced
-        self.flows = [n for n, v in zip(traced.outputs, traced.output_values, strict=True)
-                      if current().grad_enabled and not v.stop_gradient and v.dtype in dtypes.INEXACT]
-        wrt = {n: v for n, v in self._sources().items() if not v.stop_gradient and v.dtype in dtypes.INEXACT}
-        fuses = self.options.backend is not None
-        self.joint = with_backward(program, self.flows, wrt, fuses) if self.flows and wrt else None
-        forward = program.clone() if self.joint is None else self.joint.forward
-        self.forward = Executor(run_stages(forward, self.options, "compile", f"{self.name} (forward)"))
-        self.backward = None if self.joint is None else Executor(
-            run_stages(self.joint.backward, self.options, "compile", f"{self.name} (backward)"))
+    @property
+    def joint(self) -> Joint | None:
+        return self.runnable.joint
 
-    def _sources(self) -> dict[str, Value]:
-        """Inputs and state of the program by name; what could be asked a gradient of."""
-        data: dict[str, Value] = {op.attributes["name"].value: op.result(0) for op in self.program.global_block()
-                                  if op.name() == "pd_op.data"}
-        return data | {f"state {n}": v for n, v in self.program.parameters().items()}
+    @property
+    def forward(self) -> Any:
+        return self.runnable.forward
 
-    def holds(self) -> bool:
-        """Whether the outside tensors still are what they were when the function was traced."""
-        return all(_meta(x) == tuple(meta) for x, *meta in self.guards)
+    @property
+    def backward(self) -> Any:
+        return self.runnable.backward
+
+    def changed(self) -> str | None:
+        """What is different with the outside tensors, as text; None if they are what they were in the trace."""
+        for x, shape, dtype, stop in self.guards:
+            p = x.payload
+            if p.shape != shape or p.dtype != dtype or x.stop_gradient != stop:
+                return (f"tensor {x.name} is {describe(p)} with stop_gradient={x.stop_gradient}, was "
+                        f"{describe(Meta(shape, dtype))} with stop_gradient={stop}")
+        return None
 
     # ---------------------------------------------------------------------------------------------------- calls
     def __call__(self, tensors: Sequence[Tensor]) -> Any:
         """Run on these tensors; returns what the function returned."""
-        traced, rng = self.traced, current().rng
-        given = dict(zip(traced.inputs, tensors, strict=True)) | self.handles
-        feed = {n: x.payload for n, x in given.items()} | {n: rng.next_key(p) for n, p in traced.draws.items()}
-        feed |= traced.captures
-        before = {n: self.scope[n].copy() if n in self.written else self.scope[n]
-                  for n in (self.joint.state if self.joint is not None else ())}
-        feed = {n: feed[n] for n in self.forward.inputs}
-        found = spanned(f"{self.name} (compiled)", TracerEventType.Forward, self.forward.run, feed, self.scope)
+        traced, runnable = self.traced, self.runnable
+        given = dict(zip(traced.inputs, tensors, strict=True))
+        given.update(self.handles)
+        feed = {n: x.payload for n, x in given.items()}
+        if traced.draws:
+            rng = current().rng
+            feed.update({n: rng.next_key(p) for n, p in traced.draws.items()})
+        feed.update(traced.captures)
+        recording = runnable.joint is not None
+        if recording:
+            before = runnable.before(self.scope)
+            given.update({STATE + n: x for n, x in self.state.items()})
+            sources = {n: Source(x, None if x.stop_gradient else (node_of(x), x.index)) for n, x in given.items()}
+        found = runnable.run(feed, self.scope)
         outs = [Tensor(found[name]) for name in traced.outputs]
-        if self.joint is not None:
-            self._record(given, feed, before, found, dict(zip(traced.outputs, outs, strict=True)))
-        return traced.structure.rebuild(outs)
+        if recording:
+            node = new_node(None, None, (), [], {}, 0)
+            results = dict(zip(traced.outputs, outs, strict=True))
+            for i, name in enumerate(runnable.flows):
+                x = results[name]
+                x.node, x.index, x.stop_gradient = node, i, False
+            run = Recorded(runnable, sources, feed, found, before)
+            run.fill(node, range(len(runnable.flows)), len(runnable.flows))
+        for i, argument in enumerate(self.written):
+            rebind(tensors[argument], outs[len(outs) - len(self.written) + i], f"{self.name}: a write of an argument")
+        for i, it in self.same.items():
+            outs[i] = tensors[it] if type(it) is int else it
+        return self.structure.rebuild(outs)
 
-    def _record(self, given: dict[str, Tensor], feed: dict[str, Any], before: dict[str, np.ndarray],
-                found: dict[str, np.ndarray], outs: dict[str, Tensor]) -> None:
-        """Put the call on the tape, as one node."""
-        joint, backward = self.joint, self.backward
-        assert joint is not None and backward is not None
-        state = {f"state {n}": x for n, x in self.state.items()}
-        wrt = [(given | state)[n] for n in joint.wrt]
-        kept = {n: found[n] for n in joint.saved} | {n: feed[n] for n in joint.feeds}
-        read = [(x, 0 if x.storage is None else x.storage.version) for x in (*given.values(), *self.state.values())]
-        results = [outs[n] for n in self.flows]
-        shapes = [(x.payload.shape, x.payload.dtype) for x in results]
-        sizes = self.forward.sizes(feed)
 
-        def vjp(gs: Sequence[Tensor | None]) -> list[Tensor | None]:
-            if current().grad_enabled:
-                raise NotImplementedError(f"{self.name}: expected a first derivative, got create_graph=True through a "
-                                          "compiled function; call the function without to_static for second ones")
-            for x, version in read:
-                if x.storage is not None and x.storage.version != version:
-                    raise RuntimeError(f"{self.name}: tensor {x.name} was written in place after the compiled function "
-                                       "had read it, and its gradient needs the old values: write it after backward()")
-            seeds = {f"grad_{i}": np.zeros(*meta) if g is None else g.payload
-                     for i, (g, meta) in enumerate(zip(gs, shapes, strict=True))}
-            both = kept | seeds
-            grads = spanned(f"{self.name} (compiled, backward)", TracerEventType.Backward, backward.run,
-                            {n: both[n] for n in backward.inputs}, dict(before), sizes=sizes)
-            return [Tensor(grads[n]) for n in joint.wrt]
+class _Traced:
+    """The function as it is traced: beside its results, it returns the new values of arguments that it has written.
 
-        for x in results:
-            x.stop_gradient = False
-        record_call(Call(self.name), wrt, results, vjp)
+    seeds: the inputs that stand for the gradients of results, where the tape was asked to write the gradient: the
+    function uses hooks, or rules that no row has.
+    """
+
+    def __init__(self, fn: Callable, tracer: CapturingTrace, state: Mapping[str, Tensor]):
+        self.fn, self.tracer, self.outside = fn, tracer, list(state.values())
+        self.seeds: dict[str, Value] = {}
+        self.grads: dict[str, Tensor] = {}
+        self.ahead: list[Operation] = []
+
+    def __call__(self, *arguments: Tensor) -> list[Tensor]:
+        tracer = self.tracer
+        entered = [x.payload for x in arguments]
+        before = [x.grad for x in self.outside]
+        leaves, self.structure = flatten(self.fn(*arguments))
+        for x, grad in (*zip(self.outside, before, strict=True), *tracer.gradients()):
+            if x.grad is not grad:
+                raise TypeError(f"to_static: expected a function that leaves .grad of {x.name} as it was, but it calls "
+                                "backward(), which adds to it: use paddle.grad, clear the gradients in the function, "
+                                "or compile with full_graph=False")
+        self.written = [i for i, x in enumerate(arguments) if x.payload is not entered[i]]
+        places = {id(x): i for i, x in enumerate(arguments)}
+        outside = {id(x): x for x in (*self.outside, *tracer.handles.values())}
+        self.same: dict[int, Any] = {}
+        for i, leaf in enumerate(leaves):
+            it = places.get(id(leaf), outside.get(id(leaf)))
+            if it is not None:
+                self.same[i] = it
+        results = [*leaves, *(arguments[i] for i in self.written)]
+        if tracer.tape_wanted:
+            self._differentiate(results, arguments)
+        return results
+
+    def _differentiate(self, results: list[Tensor], arguments: Sequence[Tensor]) -> None:
+        """Let the tape write the gradient after everything else, from new inputs `grad_i`."""
+        tracer = self.tracer
+        flowing = [x for x in results if not x.stop_gradient and x.payload.dtype in dtypes.INEXACT]
+        if self.written:
+            raise TypeError("to_static: expected a function that does not write its arguments in place beside hooks or "
+                            "a PyLayer; write a clone() of the argument, or compile with full_graph=False")
+        sources = {x.payload.name: x for x in arguments} | tracer.handles
+        for x in self.outside:
+            op = x.payload.get_defining_op() if isinstance(x.payload, Value) else None
+            if op is not None and op.name() == "builtin.parameter":
+                sources[STATE + x.payload.name] = x
+        wanted = {n: x for n, x in sources.items() if not x.stop_gradient and x.payload.dtype in dtypes.INEXACT}
+        self.ahead = list(tracer.program.global_block())
+        for i, x in enumerate(flowing):
+            self.seeds[f"grad_{i}"] = tracer.input(f"grad_{i}", Meta(x.payload.shape, x.payload.dtype))
+        slots = {n: (node_of(x), x.index) for n, x in wanted.items()}
+        run = Pass(True, False, frozenset(slots.values()))
+        run.run(list(zip(flowing, map(Tensor, self.seeds.values()), strict=True)))
+        self.grads = {n: run.found[slot] for n, slot in slots.items() if slot in run.found}
+
+    def joint(self, traced: TracedProgram) -> Joint:
+        """The two programs; `traced` keeps the forward one."""
+        whole = traced.program
+        behind = {op for op in whole.global_block()} - set(self.ahead)
+        behind -= {op for op in behind if op.name() in ("builtin.shadow_output", "builtin.set_parameter")}
+        ahead = [op for op in whole.global_block() if op not in behind]
+        mapping = IrMapping()
+        forward = whole.clone(mapping)
+        for op, copy in reversed(list(zip(whole.global_block(), forward.global_block(), strict=True))):
+            if op in behind:
+                copy.erase()
+        traced.program = forward
+        joint = split_backward(whole, ahead, {n: g.payload for n, g in self.grads.items()})
+        joint.wrt = list(self.grads)
+        return joint
 
 
 def _meta(x: Tensor) -> tuple:

@@ -15,7 +15,6 @@ from minipd.framework.dim import bind_shape, fresh_symbols
 from minipd.framework.meta import Meta, describe
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
-from minipd.nn.layer import Layer
 from minipd.ops.creation import to_tensor
 from minipd.static.input import InputSpec
 
@@ -62,11 +61,6 @@ def modes() -> tuple:
     """What else decides what a call records."""
     ctx = current()
     return ctx.grad_enabled, ctx.default_dtype, ctx.rng.path, ctx.amp
-
-
-def modes_of(layers: Sequence[Layer]) -> tuple:
-    """Training or evaluation, of every layer inside."""
-    return tuple(inner.training for layer in layers for inner in layer.sublayers(include_self=True))
 
 
 def arguments(name: str, tensors: Sequence[Tensor], specs: Sequence[Any] | None) -> list[Argument]:

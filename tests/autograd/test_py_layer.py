@@ -8,6 +8,9 @@ import pytest
 
 import minipd as paddle
 from minipd.autograd import PyLayer
+from minipd.framework.context import using
+from minipd.ir.program import Program
+from minipd.ir.trace import Trace
 
 
 def leaf(data, dtype="float64"):
@@ -216,10 +219,11 @@ def test_a_second_backward_is_refused_and_retained_ones_are_not():
         y.backward()
 
 
-def test_a_traced_program_refuses_it():
-    layer = paddle.jit.to_static(lambda x: Cube.apply(x))
-    with pytest.raises(RuntimeError, match="Cube.apply inside a traced program"):
-        layer(leaf([1.0]))
+def test_a_program_of_static_mode_refuses_it():
+    with using(ground=Trace(Program())), pytest.raises(RuntimeError, match="written by static mode"):
+        x = paddle.ones([1])
+        x.stop_gradient = False
+        Cube.apply(x)
 
 
 def test_the_graph_is_freed_with_its_last_handle():

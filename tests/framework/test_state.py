@@ -40,7 +40,6 @@ ALLOWED = {
     "executor/makers.py": {"MAKERS": IMPORTED},
     "executor/kernel/table.py": {"REGISTERED": IMPORTED, "TRANSFERS": IMPORTED},
     "executor/overwriting.py": {"_ALLOWED": IMPORTED},
-    "jit/api.py": {"IGNORED": "modules of the process that no rank wants rewritten"},
     "jit/stages.py": {"STAGES": IMPORTED},
     "nn/tree.py": {"CHANGES": "counts; who remembers attributes of layers looks again when any rank's has changed"},
     "passes/drr.py": {"RULES": IMPORTED},

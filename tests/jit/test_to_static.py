@@ -91,11 +91,16 @@ def test_a_call_is_one_node():
     assert paddle.grad(y, x)[0].shape == [3]
 
 
-def test_second_derivatives_are_refused():
+def test_second_derivatives():
     x = tensor(3, wants=True)
-    y = to_static(lambda v: v * v)(x)
-    with pytest.raises(NotImplementedError, match="expected a first derivative, got create_graph=True"):
-        paddle.grad(y.sum(), x, create_graph=True)
+    y = to_static(lambda v: paddle.tanh(v) * v * v)(x)
+    z = paddle.tanh(x) * x * x
+    for out, want in ((y, z),):
+        found = []
+        for first in (out, want):
+            dx, = paddle.grad(first.sum(), x, create_graph=True)
+            found.append([dx.numpy(), paddle.grad(dx.sum(), x)[0].numpy()])
+        np.testing.assert_allclose(*found, rtol=1e-12)
 
 
 def test_only_what_backward_needs_is_saved():
@@ -263,7 +268,7 @@ def test_training_and_evaluation_are_two_programs():
     np.testing.assert_array_equal(layer(x).numpy(), layer(x).numpy())
     layer.train()
     assert not np.array_equal(layer(x).numpy(), layer(x).numpy())
-    assert len(layer.forward.cache) == 2
+    assert layer.forward.get_traced_count() == 2
 
 
 def test_open_dimensions_are_compiled_once():
@@ -296,21 +301,20 @@ def test_a_captured_tensor_that_changes_its_shape_is_traced_again():
 # ------------------------------------------------------------------------------------------------------ errors
 def test_asking_a_traced_tensor_for_its_value_teaches():
     def f(x):
-        if x.sum() > 0.0:
-            return x
-        return -x
+        scale = x.sum().item()
+        return x * scale
     with pytest.raises(TypeError) as caught:
         to_static(f)(paddle.ones([2]))
     text = str(caught.value)
-    assert "bool(): expected a tensor with values" in text and "if x.sum() > 0.0:" in text
+    assert "item(): expected a tensor with values" in text and "scale = x.sum().item()" in text
     assert f"{__file__}:" in text and "paddle.static.nn.cond" in text and "paddle.where" in text
 
 
 def test_wrong_requests():
     with pytest.raises(ValueError, match="expected backend 'CINN' or None, got 'XLA'"):
         to_static(lambda x: x, backend="XLA")
-    with pytest.raises(ValueError, match="expected full_graph=True"):
-        to_static(lambda x: x, full_graph=False)
+    with pytest.raises(TypeError, match="expected input_spec, build_strategy, backend, full_graph, got full_grap"):
+        to_static(lambda x: x, full_grap=False)
     with pytest.raises(TypeError, match="expected a function or a Layer, got 3"):
         to_static(3)
     with pytest.raises(ValueError, match="expected a call, or an input_spec, before concrete_program"):

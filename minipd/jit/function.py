@@ -1,0 +1,248 @@
+"""StaticFunction: a function that runs compiled, one program per signature or in segments."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minipd.framework.context import Kernels, using
+from minipd.framework.dim import DimExpr
+from minipd.framework.meta import Meta
+from minipd.framework.rank import current
+from minipd.framework.tensor import Tensor
+from minipd.ir.program import Program
+from minipd.jit.compiled import Compiled, flat, rebuilt
+from minipd.jit.dy2static import traceable, transformed
+from minipd.jit.guards import Guards, Watch
+from minipd.jit.segments import Flush, Segments, Store
+from minipd.jit.signature import arguments, as_tensors, input_specs, key_of, modes
+from minipd.jit.stages import Options
+from minipd.nn.layer import Layer
+
+__all__ = ["StaticFunction"]
+
+ENABLED = "enable_to_static"        # among this rank's flags
+#: how many programs a function keeps; how many for one signature
+LIMIT, PER_KEY = 128, 8
+
+
+class ConcreteProgram:
+    """Paddle's `concrete_program`: the traced program of one signature.
+
+    main_program: as it was traced.  inputs, outputs: its values.  parameters: the tensors that are its state.
+    """
+
+    def __init__(self, compiled: Compiled):
+        self.main_program: Program = compiled.program
+        self.inputs, self.outputs = compiled.traced.input_values, compiled.traced.output_values
+        self.parameters = list(compiled.state.values())
+
+
+class Entry:
+    """A compiled program, and what else must hold for it to be used.  keeps: objects that its key knows by their ids.
+    """
+
+    def __init__(self, compiled: Compiled, guards: Guards, keeps: Any):
+        self.compiled, self.guards, self.keeps = compiled, guards, keeps
+        self.hits = 0
+
+
+class StaticFunction:
+    """A function that runs compiled.  Made by `to_static`.
+
+    With `full_graph`, the first call for a signature traces the function, which decides everything that is no tensor
+    operation: which branches Python takes, the values of attributes and globals.  Arguments that are no tensors,
+    training or evaluation mode, and whether gradients are recorded belong to the signature; what the function read
+    around itself is guarded (`guards`), and when it has changed the function is traced again.
+    Otherwise the function runs at every call, in `segments`.
+
+    cache: key of a signature -> its entries, newest last.  traces: why each trace was made, in order.
+    """
+
+    def __init__(self, function: Callable, input_spec: Any = None, options: Options | None = None,
+                 full_graph: bool = True, owner: Any = None):
+        functools.update_wrapper(self, function)
+        self.function, self.owner, self.full_graph = function, owner, full_graph
+        self.input_spec, self.options = input_spec, options or Options()
+        self.cache: dict[Any, list[Entry]] = {}
+        self.last: Compiled | None = None
+        self.traces: list[str] = []
+        self.store = Store(LIMIT)
+        self.flushes: list[Flush] = []
+        self._bound: weakref.WeakKeyDictionary[Any, StaticFunction] = weakref.WeakKeyDictionary()
+
+    def __get__(self, instance: Any, owner: type | None = None) -> StaticFunction:
+        """As a method: one compiled function for each object."""
+        if instance is None:
+            return self
+        found = self._bound.get(instance)
+        if found is None:
+            found = StaticFunction(self.function, self.input_spec, self.options, self.full_graph,
+                                   weakref.ref(instance))
+            self._bound[instance] = found
+        return found
+
+    # ------------------------------------------------------------------------------------------------- calling
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        function = self.dygraph_function
+        context = current()
+        if not context.flags.get(ENABLED, True) or context.ground.lazy:     # in a segment: a part of it
+            return function(*args, **kwargs)
+        if not isinstance(context.ground, Kernels):                         # in another trace: a part of that program
+            return transformed(function)(*args, **kwargs)
+        if not self.full_graph:
+            return self._in_segments(function, args, kwargs)
+        args, kwargs = as_tensors(args), as_tensors(kwargs)
+        tensors, structure = flat(args, kwargs)
+        self.last = compiled = self._compiled(function, tensors, structure, (args, kwargs))
+        return compiled(tensors)
+
+    def _compiled(self, function: Callable, tensors: list[Tensor], structure: Any, tree: Any) -> Compiled:
+        specs = arguments(self.name, tensors, input_specs(self.input_spec))
+        key = (tuple([(s.shape, s.dtype, s.stop_gradient) for s in specs]), key_of(tree), modes())
+        entries = self.cache.setdefault(key, [])
+        why = None
+        for entry in reversed(entries):
+            changed = entry.guards.changed() or entry.compiled.changed()
+            if changed is None:
+                entry.hits += 1
+                return entry.compiled
+            why = why or changed
+        state = state_of(layers_of(function))
+        with Watch(function) as watch:
+            compiled = Compiled(self.name, rebuilt(structure, traceable(function)), specs, state, self.options)
+        self._make_room(entries)
+        entries.append(Entry(compiled, watch.guards(), (tree, state)))
+        self.traces.append(why or ("a new signature" if self.traces else "the first call"))
+        return compiled
+
+    def _make_room(self, entries: list[Entry]) -> None:
+        """Forget the oldest programs where there are too many."""
+        if len(entries) >= PER_KEY:
+            del entries[0]
+            self._thrashes(f"{PER_KEY} programs for one signature")
+        while sum(map(len, self.cache.values())) >= LIMIT:
+            oldest = next(k for k, found in self.cache.items() if found is not entries)
+            del self.cache[oldest]
+            self._thrashes(f"{LIMIT} programs")
+
+    def _thrashes(self, held: str) -> None:
+        reasons = list(dict.fromkeys(self.traces[-PER_KEY:]))
+        warnings.warn(f"{self.name} keeps {held} and was traced {len(self.traces)} times, lately because of: "
+                      f"{'; '.join(reasons)}. Every trace costs more than many runs: pass what changes as a tensor, or "
+                      "open dimensions with an input_spec", RuntimeWarning, stacklevel=5)
+
+    def _in_segments(self, function: Callable, args: tuple, kwargs: dict) -> Any:
+        """Run the function; what it computes is noted, and compiled where somebody looks."""
+        ground = Segments(self.name, self.options, self.store)
+        self.flushes = ground.flushes
+        with using(ground=ground):
+            try:
+                return function(*args, **kwargs)
+            finally:
+                ground.settle("the end of the function")
+
+    # ---------------------------------------------------------------------------------------------- looking in
+    @property
+    def name(self) -> str:
+        return getattr(self.function, "__qualname__", type(self.function).__name__)
+
+    @property
+    def dygraph_function(self) -> Callable:
+        """The function as it was."""
+        owner = self.owner() if isinstance(self.owner, weakref.ref) else self.owner
+        return self.function if owner is None else types.MethodType(self.function, owner)
+
+    def rollback(self) -> Callable:
+        """The function as it was; a layer that was given to `to_static` computes with it again."""
+        function = self.dygraph_function
+        layer = getattr(function, "__self__", None)
+        if isinstance(layer, Layer) and layer.__dict__.get("forward") is self:
+            del layer.__dict__["forward"]
+        return function
+
+    def get_traced_count(self) -> int:
+        """How often the function has been traced."""
+        return len(self.traces)
+
+    @property
+    def concrete_program(self) -> ConcreteProgram:
+        """The program of the last signature that was called, or, before any call, that of `input_spec`.
+
+        Raises: ValueError if there is neither.
+        """
+        if self.last is None:
+            specs = input_specs(self.input_spec)
+            if specs is None:
+                raise ValueError(f"{self.name}: expected a call, or an input_spec, before concrete_program is asked "
+                                 "for" + ("" if self.full_graph else "; with full_graph=False there is no one program: "
+                                          "see paddle.jit.explain"))
+            examples = [_example(spec) for spec in specs]
+            _, structure = flat(tuple(examples), {})
+            self.last = self._compiled(self.dygraph_function, examples, structure, (tuple(examples), {}))
+        return ConcreteProgram(self.last)
+
+    @property
+    def main_program(self) -> Program:
+        return self.concrete_program.main_program
+
+    @property
+    def inputs(self) -> list:
+        """The values that stand for the tensors among the arguments."""
+        return self.concrete_program.inputs
+
+    @property
+    def outputs(self) -> list:
+        """The values that are the results."""
+        return self.concrete_program.outputs
+
+    def __repr__(self) -> str:
+        held = sum(map(len, self.cache.values())) if self.full_graph else self.store.programs
+        return f"StaticFunction({self.name}, {held} compiled)"
+
+
+def _example(spec: Any) -> Tensor:
+    """A tensor that fits a spec: every open dimension has size 2."""
+    shape = tuple(d.evaluate(dict.fromkeys(d.symbols, 2)) if isinstance(d, DimExpr) else 2 if d == -1 else d
+                  for d in spec.shape)
+    x = Tensor(np.zeros(shape, spec.dtype.np))
+    x.stop_gradient = spec.stop_gradient
+    return x
+
+
+def layers_of(function: Callable) -> dict[str, Layer]:
+    """The layers that a function computes with, by the name under which it sees them: its own, those that it closes
+    over, and those among the globals that it names."""
+    own = getattr(function, "__self__", None)
+    if isinstance(own, Layer):
+        return {"": own}
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return {}
+    seen = {n: function.__globals__[n] for n in code.co_names if n in function.__globals__}
+    try:
+        seen.update({n: v for n, v in inspect.getclosurevars(function).nonlocals.items()})
+    except (TypeError, ValueError):
+        pass
+    found: dict[str, Layer] = {}
+    for name, value in seen.items():
+        if isinstance(value, Layer) and not any(value is other for other in found.values()):
+            found[name] = value
+    return found
+
+
+def state_of(layers: dict[str, Layer]) -> dict[str, Tensor]:
+    """Parameters and buffers of layers, by name; layers that were made lazily are left to the trace, which says so."""
+    state: dict[str, Tensor] = {}
+    for prefix, layer in layers.items():
+        for name, x in (*layer.named_parameters(), *layer.named_buffers()):
+            if not isinstance(x.payload, (Meta, type(None))):
+                state[f"{prefix}.{name}" if prefix else name] = x
+    return state

@@ -1,0 +1,208 @@
+"""Guards: what a trace has read around the function, and whether it still is as it was.
+
+A trace asks Python once, and the program answers from then on.  So everything that Python was asked is noted: globals,
+cells of closures and attributes of plain objects from the code of the functions (`reads`), attributes of layers and
+values of tensors from outside as they are read.  Before a program is used again, they are compared: numbers, strings
+and containers of them by value, everything else by identity.  (A tensor is bound by its handle: that its *values*
+change is no reason to trace again, unless Python has looked at them.)
+
+Attributes of layers, of which a model reads thousands, are compared only when an attribute of some layer has been set
+since.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minipd.framework.tensor import Tensor
+from minipd.jit.reads import MISSING, Reads
+from minipd.nn.hooks import Hooks
+from minipd.nn.layer import Layer
+from minipd.nn.tree import CHANGES
+
+__all__: list[str] = []
+
+PLAIN = (bool, int, float, complex, str, bytes, type(None))
+#: deeper inside of containers, identity decides
+DEPTH = 4
+ROOT = __name__.partition(".")[0]
+
+
+class Guard:
+    """One place that was read.  expected: what stood there, as `frozen` makes it.  plain: it cannot change in place."""
+
+    __slots__ = ("expected", "kind", "name", "owner", "plain", "value", "whole")
+
+    def __init__(self, owner: Any, kind: str, name: str, value: Any, whole: bool = True):
+        self.owner, self.kind, self.name, self.value = owner, kind, name, value
+        self.whole = whole
+        self.expected = frozen(value, 0 if whole else DEPTH)
+        self.plain = not (isinstance(self.expected, tuple) and self.expected[0] == "in")
+
+    def now(self) -> Any:
+        """What stands there now; MISSING if nothing."""
+        if self.kind == "item":
+            return self.owner.get(self.name, MISSING)
+        if self.kind == "attribute":
+            return getattr(self.owner, self.name, MISSING)
+        if self.kind == "values":
+            return self.owner.payload
+        try:
+            return self.owner.cell_contents
+        except ValueError:
+            return MISSING
+
+    def holds(self) -> bool:
+        """Whether it is what it was."""
+        value = self.now()
+        return self.plain and value is self.value or frozen(value, 0 if self.whole else DEPTH) == self.expected
+
+    def __str__(self) -> str:
+        if self.kind == "attribute":
+            owner = self.owner
+            whose = owner._full_name if isinstance(owner, Layer) else getattr(owner, "__name__", type(owner).__name__)
+            return f"attribute {whose}.{self.name}"
+        if self.kind == "values":
+            return f"the values of tensor {self.owner.name}"
+        return f"global {self.name}" if self.kind == "item" else f"variable {self.name} of the closure"
+
+
+def frozen(value: Any, depth: int = 0) -> Any:
+    """A stand-in for a value that is equal only to that of one like it, and does not change when the value does.
+
+    ("in", ...) stands for containers and arrays, which may change in place.
+    """
+    kind = type(value)
+    if kind in PLAIN:
+        return kind, repr(value) if kind is float or kind is complex else value
+    if depth < DEPTH:
+        if kind is list or kind is tuple:
+            inner = tuple([frozen(v, depth + 1) for v in value])
+            return ("in", kind, inner)
+        if kind is dict:
+            return ("in", kind, tuple([(frozen(k, depth + 1), frozen(v, depth + 1)) for k, v in value.items()]))
+        if kind is set or kind is frozenset:
+            return ("in", kind, frozenset([frozen(v, depth + 1) for v in value]))
+        if kind is Hooks:
+            return ("in", kind, frozen(value.entries, depth + 1))
+    if kind is np.ndarray:
+        return ("in", value.shape, value.dtype.str, value.tobytes())
+    return "is", id(value)
+
+
+class Guards:
+    """The guards of one trace.
+
+    quick: compared at every call.  layers: compared when an attribute of some layer has been set since they were last.
+    """
+
+    def __init__(self, guards: list[Guard]):
+        self.layers = [g for g in guards if g.plain and g.kind == "attribute" and isinstance(g.owner, Layer)]
+        at_layers = set(map(id, self.layers))
+        self.quick = [g for g in guards if id(g) not in at_layers]
+        self.seen = CHANGES[0]
+
+    def changed(self) -> str | None:
+        """What has changed, as text; None if nothing has."""
+        for guard in self.quick:
+            if not guard.holds():
+                return self.tell(guard)
+        if self.seen != CHANGES[0]:
+            seen = CHANGES[0]
+            for guard in self.layers:
+                if not guard.holds():
+                    return self.tell(guard)
+            self.seen = seen
+        return None
+
+    @staticmethod
+    def tell(guard: Guard) -> str:
+        now = guard.now()
+        if isinstance(guard.value, PLAIN) and isinstance(now, PLAIN):
+            return f"{guard} is {now!r}, was {guard.value!r}"
+        return f"{guard} is gone" if now is MISSING else f"{guard} has changed"
+
+    def __iter__(self) -> Any:
+        return iter((*self.quick, *self.layers))
+
+    def __len__(self) -> int:
+        return len(self.quick) + len(self.layers)
+
+
+class Watch:
+    """`with Watch(function, given) as watch:` notes what is read inside; `watch.guards()` are the guards.
+
+    given: the arguments of the call that are no tensors, by name.
+    """
+
+    running: list[Watch] = []       # those that are, innermost last; a trace may begin another
+
+    def __init__(self, function: Callable, given: dict[str, Any] | None = None):
+        self.function, self.given = function, given
+        self.found: dict[tuple, Guard] = {}
+        self.reads = Reads(self._note)
+
+    def _note(self, owner: Any, kind: str, name: str, value: Any, whole: bool = True) -> None:
+        at = id(owner), kind, name
+        found = self.found.get(at)
+        if found is None or whole and found.value is value and not found.whole:
+            self.found[at] = Guard(owner, kind, name, value, whole)
+
+    def note_layer(self, layer: Layer, name: str, value: Any) -> None:
+        """An attribute of a layer is read."""
+        if type(value) is types.MethodType:
+            if getattr(value, "__self__", None) is layer:
+                self.reads.follow(value)
+            return
+        if name == "__dict__":              # somebody walks over what it holds
+            value = {k: v for k, v in value.items() if isinstance(v, (Tensor, Layer))}
+            for k, v in value.items():
+                self._note(layer, "attribute", k, v)
+            return
+        # a user's list counts by what is in it where the code reads that, and not where it only appends
+        whole = type(value) not in (list, dict, set) or type(layer).__module__.partition(".")[0] == ROOT
+        self._note(layer, "attribute", name, value, whole)
+        if type(value) is types.FunctionType:
+            self.reads.follow(value)
+
+    def __enter__(self) -> Watch:
+        self.reads.follow(self.function, self.given)
+        self.running.append(self)
+        if len(self.running) == 1:
+            Layer.__getattribute__ = _read          # type: ignore[method-assign]
+            Tensor.values = _looked                 # type: ignore[method-assign]
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.running.remove(self)
+        if not self.running:
+            del Layer.__getattribute__
+            Tensor.values = VALUES                  # type: ignore[method-assign]
+
+    def guards(self) -> Guards:
+        return Guards(list(self.found.values()))
+
+
+VALUES = Tensor.values
+
+
+def _read(self: Layer, name: str) -> Any:
+    """An attribute of a layer, while somebody watches."""
+    value = object.__getattribute__(self, name)
+    if name[:2] != "__" or name == "__dict__":
+        for watch in Watch.running:
+            watch.note_layer(self, name, value)
+    return value
+
+
+def _looked(self: Tensor, asked: str) -> np.ndarray:
+    """The values of a tensor, while somebody watches."""
+    p = self.payload
+    if type(p) is np.ndarray:
+        for watch in Watch.running:
+            watch._note(self, "values", "", p)
+    return VALUES(self, asked)

@@ -1,0 +1,457 @@
+"""Segments: eager code whose operators are recorded, compiled and run when somebody looks.
+
+With `to_static(full_graph=False)` Python runs at every call, statement by statement.  An operator call computes
+nothing: it is noted, and its result is a tensor that is *pending*.  What Python needs to know of it, shape and dtype,
+is known.  Where a value is asked for (`x.numpy()`, `float(x)`, `if x > 0:`, a function of numpy), where the tape must
+be exact (`backward()`, a hook, a PyLayer), where memory that others share is written, and at the end of the function,
+the segment is *flushed*: the program of the calls so far is compiled, if it has not been before, and run, and the
+pending tensors become real ones.  Then Python goes on, and the next call begins a new segment.
+
+The invariant: nothing that Python can see differs from eager mode, except when kernels run (and so when they fail: an
+exception of a kernel comes from the flush, with a note that names the line of the call).
+
+Autograd: pending tensors whose gradient is wanted are results of *one* node, that of the segment, which is filled when
+the segment is flushed.  Nothing else reaches the tape before that: `record_call` and the engine flush first.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minipd.autograd.tape import INEXACT, Node, new_node, next_seq, node_of
+from minipd.framework.constraints import user_line
+from minipd.framework.context import Ground, Kernels, using
+from minipd.framework.meta import Meta, describe
+from minipd.framework.rank import current, dispatch
+from minipd.framework.row import ROWS, Row, Trait
+from minipd.framework.tensor import Tensor
+from minipd.framework.views import check_fresh, share_view
+from minipd.ir.program import Program
+from minipd.ir.trace import Trace, scalar_dtype
+from minipd.jit.paths import Step, frozen, number, value_of
+from minipd.jit.runnable import Recorded, Runnable, Source, hand_over
+from minipd.jit.stages import Options
+
+__all__: list[str] = []
+
+#: an operator that has had this many different Python numbers in one place gets them as inputs from then on
+MANY = 3
+new = object.__new__
+
+
+class Pending:
+    """The payload of a tensor that has not been computed.  Shape and dtype are known; for anything else that an array
+    has, the segment is flushed.
+
+    slot: which result of the segment it is.  array: the value, once the segment has been flushed.  handles: weak
+    references to the tensors that hold it.
+    """
+
+    __slots__ = ("__weakref__", "array", "dtype", "ground", "handles", "shape", "slot")
+
+    def __init__(self, ground: Segments, slot: int, meta: Any):
+        self.ground, self.slot = ground, slot
+        self.shape, self.dtype = meta.shape, meta.dtype
+        self.array: np.ndarray | None = None
+        self.handles: list[Any] = []
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def materialize(self, asked: str) -> np.ndarray:
+        """The value; the segment is flushed for it."""
+        if self.array is None:
+            self.ground.settle(asked)
+        if self.array is None:
+            raise RuntimeError(f"{asked}: {describe(self)} was never computed, because an earlier operator of its "
+                               "segment has failed")
+        return self.array
+
+    def held_by(self, x: Tensor) -> None:
+        """One more tensor holds this payload."""
+        self.handles.append(weakref.ref(x))
+
+    def detached(self, handle: Tensor) -> Tensor:
+        """`handle.detach()`"""
+        return ROWS["share_data_"](handle)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.materialize("numpy.asarray()"), dtype, copy=copy)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"a pending tensor has no {name}")
+        return getattr(self.materialize(f".{name}"), name)
+
+    def __repr__(self) -> str:
+        return repr(self.materialize("repr()"))
+
+
+class Flush:
+    """What a flush was like, for `explain`: the last call, what was asked and where, how many results were wanted, and
+    how they were got: a program was "found" or "compiled", the calls were run "eager", or "nothing wanted"."""
+
+    __slots__ = ("asked", "how", "step", "wanted", "where")
+
+    def __init__(self, step: Step, asked: str, where: str):
+        self.step, self.asked, self.where = step, asked, where
+        self.wanted, self.how = 0, "nothing wanted"
+
+
+class Segments(Ground):
+    """The ground floor of a call of a function that is compiled in segments.
+
+    root: the tree of steps, which outlives the call.  flushes: what has been flushed, in order.
+    """
+
+    lazy = True
+
+    def __init__(self, name: str, options: Options, store: Store):
+        self.name, self.root, self.options, self.store = name, store.root(), options, store
+        self.eager = Kernels()
+        self.run, self.key = self.eager.run, self.eager.key         # type: ignore[method-assign]
+        self.flushes: list[Flush] = []
+        self._begin()
+
+    def _begin(self) -> None:
+        """A new segment."""
+        self.step = self.root
+        self.results: list[Any] = []                # weak references to pending payloads, by slot
+        self.inputs: list[tuple] = []               # (array, Source)
+        self.known: dict[tuple, int] = {}           # (id of an array, stop) -> which input it is
+        self.node: Node | None = None
+
+    # ------------------------------------------------------------------------------------------------ recording
+    def around(self, handler: Callable) -> Callable:
+        """The handler that notes calls; those that cannot be deferred go to `handler`, which computes them now."""
+        if current().saved_hooks is not None:       # what each operator saves is somebody's affair
+            return self._now(handler)
+
+        def noting(row: Row, inputs: Any, attrs: dict) -> Any:
+            if row.comm or Trait.SIDE_EFFECT in row.traits:
+                return self._now(handler)(row, inputs, attrs)
+            context = current()
+            recording = context.grad_enabled
+            operands: list = []
+            before = len(self.inputs)
+            need, bit, outside, numbers = 0, 1, True, False
+            for x in inputs:
+                if isinstance(x, Tensor):
+                    p, stop = x.payload, x.stop_gradient
+                    if type(p) is Pending and p.array is None and p.ground is self:
+                        if not stop and (x.node is None or x.node is not self.node):
+                            # its history is not that of its value
+                            self.settle("a tensor whose history was changed")
+                            return noting(row, inputs, attrs)
+                        operands.append(2 * p.slot + stop)
+                        outside = False
+                    else:
+                        operand = self._input(x, row, recording)
+                        if operand is None:
+                            return self._now(handler)(row, inputs, attrs)
+                        operands.append(operand)
+                    if not stop:
+                        need |= bit
+                elif type(x) is float or type(x) is int or type(x) is bool:
+                    operands.append(number(x))
+                    numbers = True
+                elif type(x) is Meta:
+                    operands.append(x)
+                else:
+                    return self._now(handler)(row, inputs, attrs)
+                bit += bit
+            if row.view and outside:                # of a tensor from outside: its memory is there already
+                self._forget(before)
+                return handler(row, inputs, attrs)
+            if not recording:
+                need = 0
+            step = self.step
+            try:
+                key = (row, need, tuple(operands), frozen(attrs))
+                following = step.next.get(key)
+            except TypeError:                       # an attribute without a hash
+                return self._now(handler)(row, inputs, attrs)
+            if following is None:
+                if numbers and step.loose:
+                    fed = self._feed_numbers(key, inputs)
+                    if fed is not None:
+                        self._forget(before)
+                        return noting(row, fed, attrs)
+                try:
+                    following = self._new_step(key, row, inputs, attrs, need)
+                except Exception:
+                    self._forget(before)
+                    raise
+            return self._results(following, row, inputs, attrs)
+        return noting
+
+    def _now(self, handler: Callable) -> Callable:
+        """A handler that computes at once, after all that has been noted."""
+        def now(row: Row, inputs: Any, attrs: dict) -> Any:
+            self.settle(row.name)
+            self._forget(0)
+            return handler(row, inputs, attrs)
+        return now
+
+    def _input(self, x: Tensor, row: Row, recording: bool) -> Any:
+        """The operand that stands for a tensor from outside; None for what is no plain tensor."""
+        p = x.payload
+        if type(p) is Pending and p.array is not None:
+            p = x.payload = p.array
+        if type(p) is not np.ndarray:
+            return None
+        if recording and x.storage is not None and x.storage.version != x.seen:
+            check_fresh(x, row.name)
+        stop = x.stop_gradient
+        slot = None if stop else (x.node or node_of(x), x.index)
+        at = id(p), stop
+        found = self.known.get(at)
+        if found is not None and (stop or self.inputs[found][1].slot == slot):
+            return -1 - found
+        n = self.known[at] = len(self.inputs)
+        self.inputs.append((p, Source(x, slot)))
+        return n, stop, p.shape, p.dtype
+
+    def _forget(self, n: int) -> None:
+        """Take back the inputs from number n on: the call that was to read them is not noted."""
+        if len(self.inputs) > n:
+            del self.inputs[n:]
+            self.known = {at: i for at, i in self.known.items() if i < n}
+
+    def _feed_numbers(self, key: tuple, inputs: Sequence[Any]) -> list | None:
+        """The operands with tensors instead of numbers, if this call has had many different numbers."""
+        loose = (*key[:2], tuple(o[0] if type(o) is tuple and len(o) == 2 else o for o in key[2]), key[3])
+        if self.step.loose.get(loose, 0) < MANY:
+            return None
+        payloads = [x.payload if isinstance(x, Tensor) else x for x in inputs]
+        return [x if isinstance(x, (Tensor, Meta)) else Tensor(np.array(x, scalar_dtype(x, payloads))) for x in inputs]
+
+    def _new_step(self, key: tuple, row: Row, inputs: Sequence[Any], attrs: dict, need: int) -> Step:
+        """A call that has not been made here before: reckon what it makes.
+
+        Raises what the operator's shape rule raises, at the user's line.
+        """
+        metas = row.infer_meta(*[_meta(x) for x in inputs], **attrs)
+        step = Step(self.step)
+        step.row, step.operands, step.attrs, step.grad = row, key[2], attrs, bool(need)
+        step.metas = tuple(metas) if row.multi else (metas,)
+        rules = bool(need) and bool((row.recipes.get(need) or row.recipe(need)).rules)
+        step.flows = tuple(rules and m.dtype in INEXACT for m in step.metas)
+        step.line, step.scope = user_line(), current().rng.path
+        self.step.next[key] = step
+        if any(type(o) is tuple and len(o) == 2 for o in key[2]):
+            loose = (*key[:2], tuple(o[0] if type(o) is tuple and len(o) == 2 else o for o in key[2]), key[3])
+            self.step.loose[loose] = self.step.loose.get(loose, 0) + 1
+        return step
+
+    def _results(self, step: Step, row: Row, inputs: Any, attrs: dict) -> Any:
+        """Tensors on the results of a call."""
+        self.step = step
+        slot, results, outs = step.first, self.results, []
+        for meta, flows in zip(step.metas, step.flows, strict=True):
+            t = new(Tensor)
+            t.payload = p = Pending(self, slot, meta)
+            p.handles.append(weakref.ref(t))
+            results.append(weakref.ref(p))
+            if flows:
+                if self.node is None:
+                    self.node = new_node(None, None, (), [], {}, 0)
+                t.node, t.index, t.stop_gradient = self.node, slot, False
+            if row.view:
+                share_view(inputs[0], t, row, attrs)
+            outs.append(t)
+            slot += 1
+        return tuple(outs) if row.multi else outs[0]
+
+    # ------------------------------------------------------------------------------------------------- flushing
+    def settle(self, asked: str = "an operation on the tape") -> None:
+        """Compute what has been noted; every pending tensor that somebody still holds becomes a real one."""
+        step = self.step
+        if step is self.root:
+            return
+        flush = Flush(step, asked, user_line())
+        self.flushes.append(flush)
+        results, inputs, node = self.results, self.inputs, self.node
+        self._begin()
+        live = [p for p in (ref() for ref in results) if p is not None]
+        flush.wanted = len(live)
+        if not live:
+            return
+        with using(ground=self.eager, amp=None, saved_hooks=None):
+            if step.parent is self.root or not self._compute(flush, live, inputs, node):
+                self._eagerly(flush, live, inputs, node)
+        place(live)
+
+    def _compute(self, flush: Flush, live: list[Pending], inputs: list, node: Node | None) -> bool:
+        """Run the compiled program of a segment; False if there is none, nor room for one."""
+        step, wanted = flush.step, tuple([p.slot for p in live])
+        runnable = step.programs.get(wanted)
+        flush.how = "found" if runnable is not None else "compiled"
+        if runnable is None:
+            if not self.store.has_room(self.name):
+                return False
+            runnable = step.programs[wanted] = compiled(self.name, step, wanted, self.options)
+        feed = {f"input_{i}": array for i, (array, _) in enumerate(inputs)}
+        found = runnable.run(feed, {})
+        if runnable.joint is not None and node is not None:
+            sources = {f"input_{i}": source for i, (_, source) in enumerate(inputs)}
+            Recorded(runnable, sources, feed, found, {}).fill(
+                node, [int(n[len("output_"):]) for n in runnable.flows], step.first + len(step.metas))
+            node.seq = next_seq()
+        for p in live:
+            p.array = found[f"output_{p.slot}"]
+        return True
+
+    def _eagerly(self, flush: Flush, live: list[Pending], inputs: list, node: Node | None) -> None:
+        """Compute a segment operator by operator, on the tape."""
+        flush.how = "eager"
+        given = [source.again(array) for array, source in inputs]
+        values: list[Tensor] = []
+        for step in flush.step.path():
+            operands = [_handle(o, values, given) for o in step.operands]
+            with using(grad=step.grad):
+                outs = dispatch(step.row, operands, step.attrs)
+            values += outs if step.row.multi else [outs]
+        for p in live:
+            p.array = values[p.slot].payload
+        if node is not None:
+            hand_over(node, self.name, list(enumerate(values)), len(values))
+            node.seq = next_seq()
+
+    # --------------------------------------------------------------------------------------------------- writes
+    def may_rebind(self, x: Tensor, out: Tensor) -> bool:
+        """Whether the write of a pending value into x may let x hold that value: as in a program, where nobody sees
+        memory.  Not where others share the memory of x, or where only the values of x should change, not its history.
+        """
+        if not (is_unknown(out.payload) and (current().grad_enabled or x.stop_gradient or x.is_leaf)):
+            return False
+        if x.view_of is not None and x.view_of[1].put_back is None:
+            return False
+        if type(x.payload) is not np.ndarray:
+            return is_unknown(x.payload)
+        storage = x.storage
+        if storage is not None:
+            ours = sum(source.storage is storage for _, source in self.inputs)
+            if sys.getrefcount(storage) > 3 + ours:     # x's, the variable's, the argument's
+                return False
+            x.storage, x.seen = None, 0
+        return x.payload.flags.writeable
+
+
+def place(live: list[Pending]) -> None:
+    """Let the tensors that hold these payloads hold the arrays instead; views are views of their bases again."""
+    views = []
+    for p in live:
+        for ref in p.handles:
+            x = ref()
+            if x is None or x.payload is not p:
+                continue
+            x.views = None
+            if x.view_of is None:
+                x.payload = p.array
+            else:
+                views.append((p.slot, x))
+    for _, x in sorted(views, key=lambda pair: pair[0]):        # a base is older than what is taken from it
+        base, row, attrs, _ = x.view_of                         # type: ignore[misc]
+        x.view_of = None
+        x.payload = row.kernel(base.payload, **attrs)
+        share_view(base, x, row, attrs)
+
+
+def is_unknown(payload: Any) -> bool:
+    """Whether a payload is pending."""
+    return type(payload) is Pending and payload.array is None
+
+
+def _handle(o: Any, values: list[Tensor], given: list[Tensor]) -> Any:
+    """The eager operand that an operand of a step stands for."""
+    if type(o) is int:
+        if o < 0:
+            return given[-1 - o]
+        x = values[o // 2]
+        return x.detach() if o % 2 and not x.stop_gradient else x
+    if type(o) is tuple:
+        return given[o[0]] if len(o) == 4 else value_of(o)
+    return o
+
+
+def _meta(x: Any) -> Any:
+    p = x.payload if isinstance(x, Tensor) else x
+    return p if isinstance(p, (bool, int, float, Meta)) else Meta(tuple(p.shape), p.dtype)
+
+
+class Store:
+    """What a function's segments take: `programs` compiled, of at most `limit`; the trees of steps by default dtype."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self.programs = limit, 0
+        self.roots: dict[Any, Step] = {}
+
+    def root(self) -> Step:
+        """The tree to begin in: a Python number takes the default dtype, which no key of a step has."""
+        return self.roots.setdefault(current().default_dtype, Step(None))
+
+    def has_room(self, name: str) -> bool:
+        """Take room for one more program.  Where there is none, say so once."""
+        self.programs += 1
+        if self.programs == self.limit + 1:
+            warnings.warn(f"{name}: {self.limit} different programs have been compiled for its segments; what is new "
+                          "from now on runs eagerly. Something changes at every call, an attribute or a shape: see "
+                          "paddle.jit.explain", RuntimeWarning, stacklevel=2)
+        return self.programs <= self.limit
+
+
+# --------------------------------------------------------------------------------------------------- compiling
+class _Writing(Trace):
+    """A trace that writes the calls of a path, each with the line where it was first made."""
+
+    step: Step
+
+    def where(self) -> tuple[str, str]:
+        return self.step.line, self.step.scope
+
+
+def compiled(name: str, last: Step, wanted: Sequence[int], options: Options) -> Runnable:
+    """The program of the calls up to a step, of which these results are wanted."""
+    tracer = _Writing(Program())
+    context, path = current(), last.path()
+    values: list[Any] = []              # by slot
+    given: list[Any] = []               # by number
+    with using(ground=tracer, middle=None, amp=None, saved_hooks=None, grad=True):
+        for step in path:
+            inputs = [_operand(o, tracer, values, given) for o in step.operands]
+            tracer.step = step
+            context.set_grad_enabled(step.grad)
+            outs = context.handler(step.row, inputs, step.attrs)
+            values += [o.payload for o in outs] if step.row.multi else [outs.payload]
+        for slot in wanted:
+            tracer.build.output(f"output_{slot}", values[slot])
+    return Runnable(name, tracer.program, [f"output_{slot}" for slot in wanted], options,
+                    any(any(step.flows) for step in path))
+
+
+def _operand(o: Any, tracer: Trace, values: list, given: list) -> Any:
+    """A tensor on the value that an operand of a step stands for; numbers and metas are themselves."""
+    if type(o) is int:
+        if o < 0:
+            value, stop = given[-1 - o]
+        else:
+            value, stop = values[o // 2], bool(o % 2)
+    elif type(o) is tuple and len(o) == 4:
+        n, stop, shape, dtype = o
+        value = tracer.input(f"input_{n}", Meta(shape, dtype), stop)
+        given.append((value, stop))
+    elif type(o) is tuple:
+        return value_of(o)
+    else:
+        return o
+    x = Tensor(value)
+    x.stop_gradient = stop
+    return x
