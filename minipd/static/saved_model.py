@@ -21,10 +21,11 @@ from minipd.framework.files import reason, write_atomically
 from minipd.io.combined_tensors import combined, read_combined, separated, write_combined
 from minipd.ir.attributes import ArrayAttribute, BoolAttribute, Int32Attribute, StrAttribute
 from minipd.ir.dce import remove_dead_ops
-from minipd.ir.operation import Operation
+from minipd.ir.operation import Operation, user_error
 from minipd.ir.paddle import from_paddle, to_paddle
 from minipd.ir.paddle.open_sizes import open_sizes
 from minipd.ir.paddle.parts import in_parts
+from minipd.ir.paddle.reasons import REASONS
 from minipd.ir.program import Program
 from minipd.ir.serialize import SavedProgram, program_json, read_program_file
 from minipd.ir.verify import verify
@@ -57,6 +58,10 @@ def exported(program: Program, keys: Iterable[str] = ()) -> Program:
     in_parts(copy)
     remove_dead_ops(copy)
     result = to_paddle(open_sizes(copy))
+    for op in result.walk():
+        if op.row is not None and op.row.name in REASONS:
+            raise InputError("operators that Paddle has", user_error(op, REASONS[op.row.name]),
+                             "compute it with other operators")
     unread = set(keys)
     for op in list(result.global_block()):
         if op.name() == "pd_op.data" and op.attributes["name"].value in unread and op.result(0).use_empty():
@@ -170,8 +175,11 @@ def imported(original: Program, file: str = "the program") -> Program:
         if op.result(0).use_empty():
             op.erase()
     try:
-        return verify(from_paddle(copy), allow_unregistered=True)
-    except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+        result = from_paddle(copy)
+        remove_dead_ops(result)             # such as the state of a dropout that does not drop
+        return verify(result, allow_unregistered=True)
+    except (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError,
+            ValueError) as error:
         raise InputError("a program of operators that take what they are given", f"{error} in {file}",
                          "save the program again; the file was damaged or written by something else") from error
 

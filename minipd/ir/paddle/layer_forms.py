@@ -113,10 +113,11 @@ class ConvTranspose:
 
 @form("pool2d", "pool3d")
 class Pool:
-    """Paddle has channels last as well, paddings by name, and the window that is everything."""
+    """Paddle has channels last as well, paddings by name, the window that is everything, and maxima."""
 
     def save(to: Saver, call: Call) -> Any:
         a, n = call.attrs, call.sources[0].ndim - 2
+        call.expect(pooling_type="avg")
         attrs = {**a, "paddings": unpaired(a["paddings"]), "data_format": LAYOUTS[n], "global_pooling": False,
                  "padding_algorithm": "EXPLICIT"}
         operands = [call.tensors[0], *([to.ints(a["kernel_size"])] if n == 2 else [])]
@@ -131,8 +132,12 @@ class Pool:
             kernel, paddings = tuple(x.shape[2:]), (0,) * (2 * n)
         else:
             paddings = padded(a["padding_algorithm"], a, x.shape[2:], kernel)
-        out = at.row(f"pool{n}d", x, kernel_size=kernel, strides=strides, paddings=paddings, ceil_mode=a["ceil_mode"],
-                     exclusive=a["exclusive"], pooling_type=a["pooling_type"], adaptive=a["adaptive"])
+        windows = {"kernel_size": kernel, "strides": strides, "paddings": paddings, "ceil_mode": a["ceil_mode"],
+                   "adaptive": a["adaptive"]}
+        if a["pooling_type"] == "max":
+            out, _ = at.row(f"max_pool{n}d_with_index", x, **windows)
+        else:
+            out = at.row(f"pool{n}d", x, **windows, exclusive=a["exclusive"])
         return last_channels(at, out, a["data_format"])
 
 

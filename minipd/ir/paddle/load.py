@@ -20,13 +20,14 @@ from minipd.ir.builder import Builder
 from minipd.ir.dialect import COMMON_ATTRIBUTES
 from minipd.ir.operation import Operation
 from minipd.ir.paddle.form import LOADS
+from minipd.ir.paddle.numbers import reckon
 from minipd.ir.paddle.reasons import REASONS
 from minipd.ir.paddle.save import problem
 from minipd.ir.paddle.signatures import REQUIRED, signature
 from minipd.ir.program import Program
 from minipd.ir.schema import constant_of, vector_result
 from minipd.ir.trace import Trace
-from minipd.ir.types import DenseTensorType, NullType, TensorType
+from minipd.ir.types import DenseTensorType, NullType, TensorType, VectorType
 from minipd.ir.value import Value
 
 __all__ = ["Loader", "from_paddle"]
@@ -105,6 +106,7 @@ class Loader:
                 return self.values_of(op)
             if load is not None and all(self.known(v) for v in op.operands_source()):
                 results = load(self, op)
+                reckon(self, op)
                 return [results] if isinstance(results, Value) else list(results)
         except NotOurs:
             while self.build.block.back() is not before:        # what the form has written until then
@@ -297,8 +299,10 @@ def _combine(at: Loader, op: Operation) -> list[Value | None]:
 
 def _split(at: Loader, op: Operation) -> list[Value | None]:
     vector = op.operand_source(0)
-    if vector not in at.vectors:
-        return at.copy(op)
+    if vector not in at.vectors:                # of an operation that stays, whose sizes have names of their own
+        ours = at.value(vector)
+        types = ours.type().types if isinstance(ours.type(), VectorType) else [r.type() for r in op.results()]
+        return at.build.build(op.name(), [ours], dict(op.attributes), types).results()     # type: ignore[return-value]
     for result, member in zip(op.results(), at.vectors[vector], strict=True):
         if member in at.numbers:
             at.numbers[result] = at.numbers[member]
@@ -331,6 +335,8 @@ def _if(at: Loader, op: Operation) -> list[Value | None]:
         inner = region.add_block()
         with at.tracer.inside(inner):
             at.blocks(old.front(), inner)
+            if inner.back() is None:                # a branch that gives nothing
+                at.build.build("cf.yield")
     end = new.regions[0].front().back()
     assert end is not None
     for value in end.operands_source():

@@ -1,13 +1,19 @@
-"""Forms of operators whose result has a size that they are told."""
+"""Forms of operators whose result has a size that they are told, or that Paddle's do not find by themselves."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from minipd.framework.dim import is_symbolic
 from minipd.ir.operation import Operation
-from minipd.ir.paddle.form import loads
+from minipd.ir.paddle.form import form, loads
 from minipd.ir.paddle.load import Loader
+from minipd.ir.paddle.save import Call, Saver
+from minipd.ir.paddle.shape_forms import parted
+from minipd.ir.types import DenseTensorType, VectorType
+from minipd.ops.broadcast import broadcast_tensors
 from minipd.ops.repeating import repeat_interleave
 
 __all__: list[str] = []
@@ -30,3 +36,30 @@ def load_repeat_interleave(at: Loader, op: Operation) -> Any:
         raise at.refuse()
     size = None if a["output_size"] == -1 else a["output_size"]
     return at.call(repeat_interleave, x, a["repeats"], a["axis"], output_size=size)
+
+
+@form("where")
+class Where:
+    """Paddle's operator wants three tensors of one shape; its function brings them there first.  What broadcasts
+    together has one dtype, so the condition is a number for a moment."""
+
+    def save(to: Saver, call: Call) -> Any:
+        out, tensors = call.types[0], call.tensors
+        assert isinstance(out, DenseTensorType)
+        if any(v.shape != out.shape for v in tensors):
+            number, = to.op("cast", tensors[:1], {"dtype": out.dtype}, [DenseTensorType(tensors[0].shape, out.dtype)])
+            all_three = to.build.combine([number, *tensors[1:]])
+            vector, = to.op("broadcast_tensors", [all_three], {}, [VectorType((out,) * 3)])
+            stop = [v.stop_gradient for v in tensors]
+            number, *rest = to.build.build("builtin.split", [vector], {"stop_gradient": stop}, [out] * 3).results()
+            truth = DenseTensorType(out.shape, np.dtype(np.bool_))
+            tensors = [*to.op("cast", [number], {"dtype": truth.dtype}, [truth]), *rest]
+        return to.op("where", tensors, {}, call.types)
+
+    def load(at: Loader, op: Operation) -> Any:
+        return at.row("where", *at.inputs(op))
+
+
+@loads("broadcast_tensors")
+def load_broadcast_tensors(at: Loader, op: Operation) -> Any:
+    return parted(at, op, at.call(broadcast_tensors, *at.inputs(op)))

@@ -11,6 +11,7 @@ from minipd.ir.operation import Operation
 from minipd.ir.paddle.axes import all_axes, one_axis, slice_range
 from minipd.ir.paddle.form import form, loads
 from minipd.ir.paddle.load import Loader
+from minipd.ir.paddle.numbers import number_of
 from minipd.ir.paddle.save import Call, Saver
 from minipd.ir.types import DenseTensorType, VectorType
 from minipd.ir.value import Value
@@ -277,8 +278,9 @@ class Concat:
 def remember_joined(at: Loader, op: Operation) -> None:
     """Sizes put together are sizes."""
     members = at.vectors[op.operand_source(0)]
-    if all(v in at.numbers for v in members):
-        parts = [n if isinstance(n, tuple) else (n,) for n in (at.numbers[v] for v in members)]
+    known = [number_of(at, v) for v in members]
+    if all(n is not None for n in known):
+        parts = [n if isinstance(n, tuple) else (n,) for n in known]
         at.numbers[op.result(0)] = tuple(n for part in parts for n in part)
 
 
