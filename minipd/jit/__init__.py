@@ -2,6 +2,7 @@
 
     api            to_static and its like
     function       what to_static returns: which program a call uses
+    dy2static      functions rewritten, so that tensors may decide branches and loops
     signature      under which key a program is kept
     guards, reads  what a trace has read around the function, and whether it still is as it was
     capture        the trace that binds outside tensors by their handle
@@ -17,11 +18,11 @@
 """
 
 from minipd.jit.api import StaticFunction, enable_to_static, not_to_static, to_static
-from minipd.jit.dy2static import ignore_module
+from minipd.jit.dy2static import ignore_module, set_code_level, set_verbosity
 from minipd.jit.explain import explain
 from minipd.jit.save_load import load, save
 from minipd.jit.stages import register_stage
 from minipd.jit.translated_layer import TranslatedLayer
 
 __all__ = ["StaticFunction", "TranslatedLayer", "enable_to_static", "explain", "ignore_module", "load",
-           "not_to_static", "register_stage", "save", "to_static"]
+           "not_to_static", "register_stage", "save", "set_code_level", "set_verbosity", "to_static"]

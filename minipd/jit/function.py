@@ -19,7 +19,7 @@ from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.ir.program import Program
 from minipd.jit.compiled import Compiled, flat, rebuilt
-from minipd.jit.dy2static import traceable, transformed
+from minipd.jit.dy2static import text_of, traceable, transformed
 from minipd.jit.guards import Guards, Watch
 from minipd.jit.segments import Flush, Segments, Store
 from minipd.jit.signature import arguments, as_tensors, input_specs, key_of, modes
@@ -188,6 +188,15 @@ class StaticFunction:
             _, structure = flat(tuple(examples), {})
             self.last = self._compiled(self.dygraph_function, examples, structure, (tuple(examples), {}))
         return ConcreteProgram(self.last)
+
+    @property
+    def code(self) -> str:
+        """The function as it is traced: rewritten, so that tensors may decide its branches and loops.
+
+        Raises: ValueError for a function that is not rewritten: without source text, a generator.
+        """
+        function = self.dygraph_function
+        return text_of(getattr(function, "__func__", function))
 
     @property
     def main_program(self) -> Program:

@@ -1,6 +1,6 @@
 """Control flow of Python for tensors: functions are rewritten before they are traced.
 
-A trace runs a function once, so a branch on a tensor, whose value no trace knows, has to be seen as a branch.  `rewrite`
+A trace runs a function once, so a branch on a tensor, whose value no trace knows, has to be seen as one.  `rewrite`
 changes the syntax tree of a function so that every `if`, loop and truth value goes through a converter (`operators`),
 which decides when it is called: a Python value, or an eager tensor, is Python's own affair, exactly as it was; a traced
 tensor becomes a `pd_op.if` or a `pd_op.while`.
@@ -18,10 +18,12 @@ from collections.abc import Callable
 from typing import Any
 
 from minipd.jit.dy2static.calls import Call, ignore_module, rewritten_layers
+from minipd.jit.dy2static.levels import set_code_level, set_verbosity
 from minipd.jit.dy2static.reasons import explained
 from minipd.jit.dy2static.rewrite import text_of
 
-__all__ = ["explained", "ignore_module", "rewritten_layers", "text_of", "traceable", "transformed"]
+__all__ = ["explained", "ignore_module", "rewritten_layers", "set_code_level", "set_verbosity", "text_of", "traceable",
+           "transformed"]
 
 
 def transformed(function: Callable) -> Callable:

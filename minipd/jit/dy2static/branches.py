@@ -19,6 +19,7 @@ from minipd.framework.views import rebind
 from minipd.ir.structure import Leaf
 from minipd.ir.trace import Trace
 from minipd.ir.value import Value
+from minipd.jit.dy2static.asserts import raised_by_user, stop_with
 from minipd.jit.dy2static.logic import traced, truth
 from minipd.jit.dy2static.merging import Apart, Merge, mapped, spelled
 from minipd.jit.dy2static.reasons import Undecided, leave_empty
@@ -78,8 +79,13 @@ class Branch:
                 sides.append(self.side(block, scope))
             handles.update(scope.handles)
         merge = Merge()
+        for side, other in (sides, sides[::-1]):
+            if side.error is not None and other.error is not None:
+                raise side.error
+            if side.error is not None:          # nobody sees what it leaves: as if it left the same
+                side.result, side.values = other.result, other.values
         result = self.result(merge, sides)
-        after = [self.variable(merge, i, *(s.values[i] for s in sides)) for i in range(len(self.places))]
+        after = [self.variable(merge, sides, i) for i in range(len(self.places))]
         written = {k: x for s in sides for k, (x, _) in s.written.items()}
         writes = [(x, merge.of(*(s.written.get(k, (x, x))[1] for s in sides))) for k, x in written.items()]
         for i, region in enumerate(op.regions):
@@ -87,7 +93,8 @@ class Branch:
                 trace.build.build("cf.yield", merge.values(trace, i))
             handles.update(scope.handles)
         outs = []
-        for left, right in zip(*(r.front().back().operands_source() for r in op.regions), strict=True):
+        yields = [r.front().back() for r in op.regions]
+        for left, right in zip(*(y.operands_source() for y in yields if y is not None), strict=True):
             value = op.add_result(left.type())
             value.stop_gradient = left.stop_gradient and right.stop_gradient or not current().grad_enabled
             outs.append(Tensor(value))
@@ -110,6 +117,10 @@ class Branch:
             result = None if block is None else block()
             return Side(result, [p.get() for p in self.places], scope.take_back())
         except Exception as error:
+            if raised_by_user(error):
+                stop_with(error)
+                scope.take_back()
+                return Side(None, before[:len(self.places)], {}, error)
             if not getattr(error, "branch_told", False) and not isinstance(error, NameError):
                 error.branch_told = True            # type: ignore[attr-defined]
                 error.add_note(f"while tracing a branch of the condition at {self.where}, which is a tensor: both "
@@ -121,7 +132,7 @@ class Branch:
 
     def result(self, merge: Merge, sides: list[Side]) -> Any:
         try:
-            return merge.of(sides[0].result, sides[1].result)
+            return self.one(merge, sides, sides[0].result, sides[1].result)
         except Apart:
             raise TypeError(
                 f"expected what the condition at {self.where} decides to be alike on both sides, got "
@@ -129,8 +140,8 @@ class Branch:
                 f"False{self._last(1)}: the condition is a tensor, so one program must hold both. Let both sides have "
                 "the same structure, shapes and dtypes, or decide it by a Python value") from None
 
-    def variable(self, merge: Merge, i: int, true: Any, false: Any) -> Any:
-        place = self.places[i]
+    def variable(self, merge: Merge, sides: list[Side], i: int) -> Any:
+        place, true, false = self.places[i], sides[0].values[i], sides[1].values[i]
         if true is MISSING and false is MISSING:
             return MISSING
         if true is MISSING or false is MISSING:
@@ -143,15 +154,21 @@ class Branch:
                             "branches")
                 return MISSING
         try:
-            return merge.of(true, false)
+            return self.one(merge, sides, true, false)
         except Apart:
             text = (f"`{place.name}` is {spelled(true)} when the condition is True{self._first(0)} and "
-                    f"{spelled(false)} when it is False{self._first(1)}: the condition at {self.where} is a tensor, and "
-                    "one variable of the program has one type")
+                    f"{spelled(false)} when it is False{self._first(1)}: the condition at {self.where} is a tensor, "
+                    "and one variable of the program has one type")
             if place.is_variable and not place.name.startswith(GUARDED):
                 leave_empty(self.where, place.name, text, Undecided)
                 return MISSING
             raise TypeError(text) from None
+
+    def one(self, merge: Merge, sides: list[Side], true: Any, false: Any) -> Any:
+        """Two values as one; of a side that raises, zeros stand for its value."""
+        if sides[0].error is not None or sides[1].error is not None:
+            return merge.guarded(true, sides[1].error is not None)
+        return merge.of(true, false)
 
     # ------------------------------------------------------------------------------------------------ for errors
     @property
@@ -179,7 +196,9 @@ class Branch:
 
 
 class Side:
-    """What a block has left.  written: id -> (a tensor that was written in place, what it held at the end)."""
+    """What a block has left.  written: id -> (a tensor that was written in place, what it held at the end).  error:
+    what it raises instead."""
 
-    def __init__(self, result: Any, values: list[Any], written: dict[int, tuple[Tensor, Tensor]]):
-        self.result, self.values, self.written = result, values, written
+    def __init__(self, result: Any, values: list[Any], written: dict[int, tuple[Tensor, Tensor]],
+                 error: Exception | None = None):
+        self.result, self.values, self.written, self.error = result, values, written, error

@@ -14,6 +14,7 @@ from minipd.framework.tensor import Tensor
 from minipd.jit.dy2static.indexed import make_enumerate, make_range, make_zip
 from minipd.jit.dy2static.logic import traced, truth
 from minipd.ops.cast import cast
+from minipd.static.effects import Print
 
 __all__: list[str] = []
 
@@ -52,7 +53,24 @@ def length(x: Any) -> Any:
     return len(x)
 
 
+def show(*args: Any, **kwargs: Any) -> None:
+    """`print(...)`: traced tensors are printed when the program comes by, with the words before them."""
+    if not any(map(traced, args)):
+        print(*args, **kwargs)
+        return
+    words: list[str] = []
+    for x in args:
+        if traced(x):
+            Print(x, message=" ".join(words), print_phase="forward", print_tensor_layout=False, print_tensor_lod=False)
+            words = []
+        else:
+            words.append(str(x))
+    if words:
+        print(*words, **kwargs)
+
+
 BUILTINS: dict[Any, Callable] = {
     builtins.int: to_int, builtins.float: to_float, builtins.bool: to_bool, builtins.len: length,
     builtins.range: make_range, builtins.enumerate: make_enumerate, builtins.zip: make_zip,
+    builtins.print: show,
 }

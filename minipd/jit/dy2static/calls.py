@@ -69,7 +69,7 @@ def Call(f: Any) -> Any:
         return functools.partial(_call_layer, f)
     if isinstance(f, type) or not callable(f):
         return f
-    method = getattr(kind, "__call__", None)
+    method = getattr(kind, "__call__", None)    # noqa: B004  # not whether there is one, but which
     if type(method) is types.FunctionType and not is_library(method):
         return types.MethodType(Call(method), f)
     return f

@@ -86,10 +86,10 @@ class EarlyReturn:
         s.returns = True                # type: ignore[attr-defined]
         return [*out, s]
 
-    def ended(self, stmts: list[ast.stmt], place: ast.AST | None = None) -> list[ast.stmt]:
+    def ended(self, stmts: list[ast.stmt], place: ast.stmt | None = None) -> list[ast.stmt]:
         if always_leaves(stmts):
             return stmts
-        return [*stmts, at(ast.Return(ast.Constant(None)), stmts[-1] if stmts else place)]
+        return [*stmts, at(ast.Return(ast.Constant(None)), stmts[-1] if stmts or place is None else place)]
 
     def compound(self, s: ast.stmt) -> None:
         """`with`, `try`, `match`: their blocks, each on its own."""

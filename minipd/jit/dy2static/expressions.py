@@ -7,7 +7,7 @@
     a if c else b           _jst.IfExp(c, lambda: a, lambda: b)
     assert c, m             _jst.Assert(c, lambda: m)
 
-What Python evaluates late, or not at all, is in a lambda.  An assignment expression inside would be the lambda's own, so
+What Python evaluates late, or not at all, is in a lambda.  An assignment expression inside would be the lambda's own:
 such an expression stays as it is.
 """
 
@@ -94,7 +94,7 @@ class Expressions(ast.NodeTransformer):
             return call("Not", self.test(node.operand), place=node)
         return self.generic_visit(node)                                     # type: ignore[return-value]
 
-    def visit_If(self, node: ast.If) -> ast.stmt:
+    def visit_If(self, node: Any) -> Any:
         node.test = self.test(node.test)
         node.body, node.orelse = self.statements(node.body), self.statements(node.orelse)
         return node

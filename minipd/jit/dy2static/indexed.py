@@ -69,7 +69,8 @@ def make_range(*args: Any) -> Any:
         count = (start - stop + (-step - 1)) // -step
     else:
         count = -((start - stop) // step)
-    return Indexed(cast(maximum(count, full([], 0, "int64")), "int64"), lambda i: i * step + start, "a range of tensors")
+    count = cast(maximum(count, full([], 0, "int64")), "int64")
+    return Indexed(count, lambda i: i * step + start, "a range of tensors")
 
 
 def _number(x: Any) -> Any:

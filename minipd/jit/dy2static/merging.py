@@ -99,7 +99,7 @@ def meta(x: Any, beside: Any) -> tuple[tuple, np.dtype]:
     own = _dtype(x)
     if isinstance(beside, Tensor):
         dtype = beside.payload.dtype
-        return (), dtype if np.can_cast(own, dtype, "same_kind") and (own == bool) == (dtype == bool) else own
+        return (), dtype if np.can_cast(own, dtype, "same_kind") and (own.kind == "b") == (dtype.kind == "b") else own
     return (), np.dtype(bool) if isinstance(x, bool) and isinstance(beside, bool) else np.result_type(
         own, _dtype(beside)) if own.kind in "biu" and _dtype(beside).kind in "biu" else current().default_dtype
 

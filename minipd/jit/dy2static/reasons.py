@@ -1,7 +1,7 @@
 """Why a variable has no value: said where it is used.
 
 Where a branch or a loop that the program decides leaves a variable without a value, or with one that cannot be had
-either way, the variable is left empty.  Code that never looks at it goes on; code that does gets Python's own NameError,
+either way, the variable is left empty.  Code that never looks at it goes on; code that does gets Python's NameError,
 which is replaced here by one that says why.
 """
 

@@ -11,8 +11,8 @@ under the user's file name and line numbers, so what a traceback shows is the us
 """
 
 from __future__ import annotations
-
 import __future__
+
 import ast
 import copy
 import functools
@@ -22,6 +22,7 @@ from typing import Any
 
 from minipd.jit.dy2static.early_return import EarlyReturn
 from minipd.jit.dy2static.expressions import Expressions
+from minipd.jit.dy2static.levels import tell_rewritten
 from minipd.jit.dy2static.loop_exits import LoopExits
 from minipd.jit.dy2static.nodes import JST, at
 from minipd.jit.dy2static.scopes import INNER, Fresh, bound, declared, is_generator, reads_frame
@@ -43,9 +44,10 @@ def rewritten(function: types.FunctionType) -> types.FunctionType:
     found = compiled(function)
     if found is None:
         return function
+    from minipd.jit.dy2static import operators  # here, for they rewrite the functions that rewritten code calls
+
     code = found[0]
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    from minipd.jit.dy2static import operators      # which rewrite the functions that transformed code calls
     cells[JST] = types.CellType(operators)
     new = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__,
                              tuple(cells[n] for n in code.co_freevars))
@@ -71,7 +73,10 @@ def compiled(function: types.FunctionType) -> tuple[types.CodeType, str] | None:
     code = function.__code__
     key = (code.co_filename, code)
     if key not in _cache:
-        _cache[key] = None if JST in code.co_freevars else _compile(function)
+        if JST in code.co_freevars:
+            return None
+        found = _cache[key] = _compile(function)
+        tell_rewritten(code.co_qualname, f"{code.co_filename}:{code.co_firstlineno}", found and found[1])
     return _cache[key]
 
 
@@ -83,7 +88,7 @@ def _compile(function: types.FunctionType) -> tuple[types.CodeType, str] | None:
     node = copy.deepcopy(source.node)
     if isinstance(node, ast.Lambda):
         node.args.defaults, node.args.kw_defaults = [], [None] * len(node.args.kwonlyargs)
-        node = Expressions(None).visit_Lambda(node)
+        Expressions(None).visit_Lambda(node)
     else:
         bare(node)
         rewrite(node, source.owner)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 __all__: list[str] = []
 
@@ -90,9 +91,10 @@ def dotted(node: ast.AST) -> str | None:
     return None
 
 
-def declared(nodes: Iterable[ast.AST], kind: type) -> set[str]:
+def declared(nodes: Iterable[ast.AST], kind: Any) -> set[str]:
     """The names in `global` or `nonlocal` statements."""
-    return {name for node in own_nodes(nodes) if isinstance(node, kind) for name in node.names}
+    found = [n for n in own_nodes(nodes) if isinstance(n, kind)]
+    return {name for node in found for name in node.names}
 
 
 def is_generator(node: ast.FunctionDef) -> bool:

@@ -56,7 +56,7 @@ class ToFunctions:
             self.rests[s.name] = self.changed(s.body)
             return [self.part(s.name, s.body, in_loop)]
         if isinstance(s, INNER):
-            return [s]
+            return [s]              # type: ignore[list-item]  # a lambda is no statement
         if isinstance(s, ast.AnnAssign) and s.simple:       # an annotation makes a name local, which parts must not
             return [ast.copy_location(ast.Assign([s.target], s.value), s)] if s.value else [ast.copy_location(
                 ast.Pass(), s)]
@@ -128,7 +128,8 @@ class ToFunctions:
         return list(dict.fromkeys([*bound(nodes), *stored(nodes), *(c for name in called for c in self.rests[name])]))
 
     def tuple(self, names: list[str], place: ast.AST) -> ast.expr:
-        return at(ast.Tuple([ast.Constant(".".join(map(self.mangled, n.split(".")))) for n in names], ast.Load()), place)
+        stored = [".".join(map(self.mangled, n.split("."))) for n in names]
+        return at(ast.Tuple([ast.Constant(n) for n in stored], ast.Load()), place)
 
     def mangled(self, name: str) -> str:
         """The name as Python stores it."""

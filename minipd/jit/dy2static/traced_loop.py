@@ -1,8 +1,8 @@
 """A loop that the program decides: which variables go from iteration to iteration, and what becomes of the others.
 
 That is found by tracing the body.  It is traced again where it tells something new: that a variable changes its type or
-is no tensor, which then no iteration hands to the next; that a tensor around the loop is written in place; what the loop
-returns.  (`static.loops` traces again for its own reasons: the dtype of a number, a gradient.)
+is no tensor, which then no iteration hands to the next; that a tensor around the loop is written in place; what the
+loop returns.  (`static.loops` traces again for its own reasons: the dtype of a number, a gradient.)
 """
 
 from __future__ import annotations
@@ -47,9 +47,8 @@ class TracedLoop:
 
     goes_on: the test before the first iteration.  places: what test and body may change.  flag: which of them ends it.
     before: their values around the loop.  dropped: the places whose values no iteration hands to the next, and why.
-    flags: Python's truth values, which stay that
-    until an iteration changes them.  guarded: what stands for a value that the loop returns, before it does.  written: tensors around the loop that are
-    written in place.
+    flags: Python's truth values, which stay that until an iteration changes them.  guarded: what stands for a value
+    that the loop returns, before it does.  written: tensors around the loop that are written in place.
     """
 
     def __init__(self, goes_on: Tensor, test_fn: Callable, body_fn: Callable, places: list[Place], flag: Place | None):
@@ -63,8 +62,8 @@ class TracedLoop:
         self.written: dict[int, Tensor] = {}
         for i, (place, value) in enumerate(zip(places, self.before, strict=True)):
             if value is MISSING:
-                self._drop(i, f"`{place.name}` is undefined when the loop at {self.where} runs no iteration: its end is "
-                              f"a tensor, which only the program knows. Give `{place.name}` a value before the loop",
+                self._drop(i, f"`{place.name}` is undefined when the loop at {self.where} runs no iteration: its end "
+                              f"is a tensor, which only the program knows. Give `{place.name}` a value before the loop",
                            NameError)
 
     def write(self) -> None:

@@ -129,12 +129,15 @@ def _attribute(name: str, owner: Any, attribute: str) -> Place | None:
 
 def _contents(name: str, owner: Any) -> Place | None:
     """A copy of what a container holds, and the way to put it back into the same container."""
+    if not isinstance(owner, (list, dict, set, np.ndarray)):
+        return None
+
     def put(value: Any) -> None:
-        if isinstance(owner, (list, np.ndarray)):
-            owner[...if isinstance(owner, np.ndarray) else slice(None)] = value
+        if isinstance(owner, np.ndarray):
+            owner[...] = value
+        elif isinstance(owner, list):
+            owner[:] = value
         else:
             owner.clear()
             owner.update(value)
-    if not isinstance(owner, (list, dict, set, np.ndarray)):
-        return None
-    return Place(name, owner.copy, put, lambda: put(type(owner)()))
+    return Place(name, owner.copy, put, lambda: None)
