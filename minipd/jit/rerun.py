@@ -54,7 +54,8 @@ class _Rerun:
             if name in BUNDLES or IrTrait.CONSTANT in op.info.traits and is_attribute_only(op):
                 continue
             if name in ("pd_op.data", "builtin.parameter"):
-                env[op.result(0)] = self.read(op)
+                if (x := self.read(op)) is not None:
+                    env[op.result(0)] = x
             elif name == "builtin.shadow_output":
                 self.outputs[op.attributes["output_name"].value] = env[op.operand_source(0)]
             elif name == "cf.yield":
@@ -72,10 +73,13 @@ class _Rerun:
                                                          "program can be kept, printed, drawn and saved, not run"))
         return []
 
-    def read(self, op: Operation) -> Tensor:
+    def read(self, op: Operation) -> Tensor | None:
+        """The tensor of that name; None for a parameter without values, which only an unknown operator reads."""
         is_input = op.name() == "pd_op.data"
         name = op.attributes["name" if is_input else "parameter_name"].value
-        x = (self.given if is_input else self.state)[name]
+        x = self.given[name] if is_input else self.state.get(name)
+        if x is None:
+            return None
         declared, actual = op.result(0).shape, tuple(x.payload.shape)
         fits = len(declared) == len(actual) and x.payload.dtype == op.result(0).dtype
         for dim, size in zip(declared, actual, strict=False):       # of a size that is fixed, operators say what fits

@@ -95,7 +95,8 @@ class _Method:
         self.specs = [InputSpec([str(d) if isinstance(d, DimExpr) and d.is_symbol else d for d in op.result(0).shape],
                                 op.result(0).dtype, name, op.result(0).stop_gradient)
                       for op, name in zip(inputs, self.inputs, strict=True)]
-        self.missing = sorted(self.program.parameters().keys() - model.values.keys())
+        self.missing = sorted(name for name, value in self.program.parameters().items() if name not in model.values
+                              and any(op.info.registered for op in value.all_used_ops()))
         self.file = file
         self.compiled, self.resized = StaticFunction(self.run, self.specs), StaticFunction(self.run)
 

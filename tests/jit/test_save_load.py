@@ -231,6 +231,14 @@ def test_a_file_written_by_hand(tmp_path):
     assert np.array_equal(again(x).numpy(), np.maximum(x * np.float32([1, -2, 3]), 0))
 
 
+def test_gradients_flow_through_operators_that_are_several_of_ours(tmp_path):
+    again = load(hand_written(tmp_path, "1.softsign"))
+    x = array(4, 3)
+    again(x).sum().backward()
+    slope = 1 / (1 + np.abs(x * np.float32([1, -2, 3]))) ** 2
+    np.testing.assert_allclose(again.parameters()[0].grad.numpy(), (x * slope).sum(0), rtol=1e-5)
+
+
 def test_an_unknown_operator_loads_and_draws_and_fails_by_name_when_it_runs(tmp_path):
     again = load(hand_written(tmp_path, "1.frobnicate_v2"))
     assert "frobnicate_v2" in paddle.viz.program(again.program()).source

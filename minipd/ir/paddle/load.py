@@ -106,6 +106,7 @@ class Loader:
                 return self.values_of(op)
             if load is not None and all(self.known(v) for v in op.operands_source()):
                 results = load(self, op)
+                self.flag(self.build.block.front() if before is None else before.next)
                 reckon(self, op)
                 return [results] if isinstance(results, Value) else list(results)
         except NotOurs:
@@ -114,6 +115,16 @@ class Loader:
                 assert last is not None
                 last.erase()
         return self.copy(op)
+
+    def flag(self, op: Operation | None) -> None:
+        """Let gradients flow through this operation and all behind it that read something that wants one.
+
+        (What stands for one of Paddle's results gets the flag of that one afterwards.)
+        """
+        while op is not None:
+            for result in op.results():
+                result.stop_gradient = all(v.stop_gradient for v in op.operands_source())
+            op = op.next
 
     def values_of(self, op: Operation) -> list[Value | None]:
         """A row of ours that Paddle has nothing for, as it is, sizes inferred again."""
