@@ -1,4 +1,4 @@
-"""Reading the exact style back.
+"""Reading text back: the exact style here, Paddle's in `minipd.ir.paddle.text`.
 
 A recursive-descent reader over the text, without a separate list of tokens: what a word means depends on where it
 stands (`8x16xf32`, `undefined:0`).  Regions are read with a stack of open blocks, so depth of nesting costs no frames.
@@ -38,8 +38,11 @@ class ParseError(ValueError):
         super().__init__(f"{self.line}:{self.column}: expected {expected}, got {got}")
 
 
-def parse(text: str) -> Program:
-    """The program that prints as `text` in the exact style.
+def parse(text: str, style: str = "exact") -> Program:
+    """The program that prints as `text`.
+
+    style: "exact", ours; or "paddle", the text that the real Paddle prints.  That gives a program in Paddle's form,
+    which prints as the text it was read from; `minipd.ir.paddle.from_paddle` makes it one of ours.
 
     >>> from minipd.ir.program import Program
     >>> parse("{\\n}\\n") == Program()
@@ -47,7 +50,12 @@ def parse(text: str) -> Program:
 
     Raises: ParseError with line and column.
     """
-    return Parser(text).program()
+    if style == "exact":
+        return Parser(text).program()
+    if style != "paddle":
+        raise ValueError(f'parse: expected style "exact" or "paddle", got {style!r}')
+    from minipd.ir.paddle.text import PaddleParser     # a reader of its own, which is a subclass of the one here
+    return PaddleParser(text).program()
 
 
 class Parser:
@@ -228,6 +236,8 @@ class Parser:
     def program(self) -> Program:
         program = Program()
         self.expect("{")
+        if self.accept("form "):
+            program.form = self.match("paddle", "the form paddle")
         while self.accept("assume "):
             start, assumption = self.pos, self.assumption()
             try:

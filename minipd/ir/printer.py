@@ -15,6 +15,9 @@ attributes and the names of dimensions.
             ...
         }
     }
+
+A program in Paddle's form says so in its first line, `form paddle`; one in ours is translated before it is printed in
+Paddle's style.
 """
 
 from __future__ import annotations
@@ -41,9 +44,13 @@ HIDDEN_BY_PADDLE = frozenset({"op_callstack"})
 def print_program(program: Program, style: str = "paddle") -> str:
     """The text of a program in style "paddle" or "exact"."""
     printer = ProgramPrinter(style)
+    if style == "paddle" and program.form != "paddle":
+        from minipd.ir.paddle.save import as_text           # which is written with what this file prints
+        program = as_text(program)
+    form = [f"{INDENT}form {program.form}\n"] if printer.exact and program.form != "minipd" else []
     assumptions = [f"{INDENT}assume {c.relation}, {json.dumps(c.what)}, {json.dumps(c.where)}\n"
                    for c in program.constraints] if printer.exact else []
-    return "{\n" + "".join(assumptions) + printer.block(program.global_block(), INDENT) + "}\n"
+    return "{\n" + "".join(form + assumptions) + printer.block(program.global_block(), INDENT) + "}\n"
 
 
 def print_operation(op: Operation, style: str = "paddle") -> str:

@@ -203,7 +203,7 @@ def test_an_operand_is_left_out_in_paddles_form_only(built):
         verify(program)
     program.form = "paddle"
     assert verify(program) is program and program.clone().form == "paddle"
-    assert program != parse(program.to_string("exact"))
+    assert program == parse(program.to_string("exact"))
 
 
 def test_equality_tells_a_missing_operand_from_a_foreign_one(built):

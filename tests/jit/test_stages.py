@@ -53,7 +53,7 @@ def test_every_stage_is_printed(stages, capsys):
     finally:
         paddle.set_flags({"FLAGS_print_ir": 0})
     text = capsys.readouterr().out
-    assert text.count('"pd_op.multiply" (') == 4 and "after graph_passes = {" in text
+    assert text.count('"pd_op.scale" (') == 4 and "after graph_passes = {" in text
     assert text.count('"multiply(phi_kernel)" (') == 1, "and the kernel that was chosen"
 
 

@@ -24,10 +24,10 @@ __all__: list[str] = []
 
 
 # ----------------------------------------------------------------------------------------- numbers beside tensors
-def scaled(to: Saver, call: Call, x: Value, scale: float, bias: float, after: bool = True) -> Any:
+def scaled(to: Saver, call: Call, x: Value, scale: Any, bias: float, after: bool = True) -> Any:
     """x * scale + bias.  Paddle's bias has 32 bits; beside 64-bit tensors it is kept in full."""
     wide = x.dtype in (np.float64, np.complex128) and float(np.float32(bias)) != bias
-    out = to.op("scale", [x, to.number(scale)], {"bias_after_scale": after, "bias": 0.0}, call.types)
+    out = to.op("scale", [x, scale if isinstance(scale, Value) else to.number(scale)], {"bias_after_scale": after, "bias": 0.0}, call.types)
     out[0].get_defining_op().attributes["bias"] = DoubleAttribute(bias) if wide else FloatAttribute(bias)
     return out
 
@@ -100,10 +100,8 @@ class Scale:
     """Paddle's bias has 32 bits."""
 
     def save(to: Saver, call: Call) -> Any:
-        x, attrs = call.tensors[0], call.attrs
-        if "scale" not in attrs:
-            return to.op("scale", [x, call.given["scale"]], attrs, call.types)
-        return scaled(to, call, x, attrs["scale"], attrs["bias"], attrs["bias_after_scale"])
+        return scaled(to, call, call.tensors[0], call.given["scale"], call.attrs["bias"],
+                      call.attrs["bias_after_scale"])
 
     def load(at: Loader, op: Operation) -> Any:
         attrs, (x,) = at.attrs(op), at.inputs(op)
@@ -444,8 +442,9 @@ class Clip:
 
     def save(to: Saver, call: Call) -> Any:
         x = call.sources[0]
-        dtype = x.dtype if x.dtype in (np.float32, np.float64, np.int32, np.int64) else dtypes.float32.np
-        bounds = [to.number(call.attrs[n], dtype) if n in call.attrs else call.given[n] for n in ("min", "max")]
+        dtype: Any = x.dtype if x.dtype in (np.float32, np.float64, np.int32, np.int64) else dtypes.float32.np
+        bounds = [call.given[n] if n not in call.attrs or call.given[n].dtype == dtype else
+                  to.number(call.attrs[n], dtype) for n in ("min", "max")]
         return to.op("clip", [call.tensors[0], *bounds], {}, call.types)
 
     def load(at: Loader, op: Operation) -> Any:

@@ -38,6 +38,15 @@ def to_paddle(program: Program) -> Program:
     for c in program.constraints:
         saver.program.constraints.add(c)
     saver.block(program.global_block(), saver.program.global_block())
+    saver.sweep()
+    return saver.program
+
+
+def as_text(program: Program) -> Program:
+    """The program in Paddle's form, as it is printed: what Paddle has nothing for stays as it is."""
+    saver = Saver(strict=False)
+    saver.block(program.global_block(), saver.program.global_block())
+    saver.sweep()
     return saver.program
 
 
@@ -73,12 +82,14 @@ class Call:
 class Saver:
     """The new program, and the values that are there.  `build` appends to the block that is being written."""
 
-    def __init__(self) -> None:
+    def __init__(self, strict: bool = True) -> None:
+        self.strict = strict
         self.program = Program()
         self.program.form = "paddle"
         self.build = Builder(self.program.global_block())
         self.values: dict[Value, Value] = {}
         self.common: dict[str, Attribute] = {}
+        self.constants: list[Operation] = []
 
     def block(self, source: Block, target: Block) -> None:
         """Translate `source` into `target`; what waits is on a stack, so nesting costs no frames."""
@@ -107,11 +118,17 @@ class Saver:
         """Translate one operation; returns the copy if it is one that owns regions."""
         self.common = {k: a for k, a in op.attributes.items() if k in COMMON_ATTRIBUTES and k != "place"}
         row = op.row
-        if row is None or row.dialect != "pd_op" or row.name in PLAIN or row.name in REASONS:
+        if row is None or not op.name().startswith("pd_op.") or row.name in PLAIN or row.name in REASONS:
             return None if is_key(op) else self.copy(op)
-        call = Call(self, op, row)
-        save = SAVES.get(row.name)
-        results = same(self, call) if save is None else save(self, call)
+        before = self.build.block.back()
+        try:
+            results = SAVES.get(row.name, same)(self, Call(self, op, row))
+        except InputError:
+            if self.strict:
+                raise
+            while self.build.block.back() is not before:        # what the form has written until then
+                self.build.block.back().erase()                 # type: ignore[union-attr]
+            return self.copy(op)
         if isinstance(results, Value):
             results = [results]
         for old, new in zip(op.results(), results, strict=True):
@@ -123,14 +140,25 @@ class Saver:
 
     def copy(self, op: Operation) -> Operation:
         """The operation as it is, but for the kinds of its attributes."""
-        found = signature(op.name().removeprefix("pd_op."))
+        dialect, _, name = op.name().partition(".")
+        found = signature(name) if dialect == "pd_op" else None
         attributes = dict(op.attributes)
         if found is not None:
             attributes = {k: of_kind(found.attrs[k][0], a) if k in found.attrs else a for k, a in attributes.items()}
+            attributes |= {k: ANYWHERE for k, (kind, _) in found.attrs.items()
+                           if kind == "place" and k not in attributes}
         operands = [None if v is None else self.values[v] for v in op.operands_source()]
         new = self.build.build(op.name(), operands, attributes, [r.type() for r in op.results()], op.num_regions())
         self.values.update(zip(op.results(), new.results(), strict=True))
+        if op.name() in CONSTANTS and not op.result(0).use_empty():
+            self.constants.append(new)
         return new
+
+    def sweep(self) -> None:
+        """Erase the constants that have become attributes, or constants of another kind."""
+        for op in reversed(self.constants):
+            if op.result(0).use_empty():
+                op.erase()
 
     # ------------------------------------------------------------------------------------------- for forms
     def op(self, name: str, operands: Sequence[Value | None], attrs: dict[str, Any], types: Sequence[Type | None],
@@ -179,6 +207,7 @@ class Saver:
 
 #: rows that are copied as they are
 PLAIN = frozenset({"full_int_array", "full"})
+CONSTANTS = ("pd_op.full", "pd_op.full_int_array")
 #: row -> which of its operands is the key of a random draw
 KEYS = {"uniform": 0, "gaussian": 0, "randint": 0, "randperm": 0, "dropout": 1, "multinomial": 1, "poisson": 1,
         "binomial": 2, "standard_gamma": 1}
