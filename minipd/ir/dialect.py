@@ -168,8 +168,10 @@ def _forget(dialect: str) -> None:
     for table in (CONTEXT.types, CONTEXT.attributes):
         for word in [w for w in table if w.startswith(f"{dialect}.")]:
             del table[word]
-    for name in [n for n, row in ROWS.items() if row.dialect == dialect]:
+    for name, row in [(n, row) for n, row in ROWS.items() if row.dialect == dialect]:
         del ROWS[name]
+        for known in INTERFACES.values():
+            known.forget(row)
 
 
 def op_info(full_name: str) -> OpInfo:

@@ -55,6 +55,10 @@ class Interface:
         """Enter what the declaration of a row says for the column."""
         add_column(row.name, cls.column, entry)
 
+    @classmethod
+    def forget(cls, row: Row) -> None:
+        """The row is gone; what is kept of it outside of its columns goes too."""
+
     def __repr__(self) -> str:
         return f"{self.name}({self.op.name()})"
 

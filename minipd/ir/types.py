@@ -79,10 +79,15 @@ class Type(Uniqued):
     def __repr__(self) -> str:
         return self.text(exact=True)
 
+    def as_vec_type(self) -> VectorType | None:
+        """This type if it is a vector's."""
+        return self if isinstance(self, VectorType) else None
+
 
 class TensorType(Type):
     """A type with a shape and a dtype: dense tensors here, distributed ones in their own floor."""
 
+    word = "tensor"
     __slots__ = ("shape", "dtype")  # noqa: RUF023 - in the order of construction
     shape: tuple[int | DimExpr, ...]
     dtype: np.dtype
@@ -138,6 +143,9 @@ class VectorType(Type):
 
     __slots__ = ("types",)
     types: tuple[Type, ...]
+
+    def as_list(self) -> list[Type]:
+        return list(self.types)
 
     def __new__(cls, types: Iterable[Type]) -> VectorType:
         types = tuple(types)

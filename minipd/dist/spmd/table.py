@@ -85,6 +85,10 @@ class Spmd(Interface):
     def declare(cls, row: Row, entry: Callable) -> None:
         spmd(row.name)(entry)
 
+    @classmethod
+    def forget(cls, row: Row) -> None:
+        RULES.pop(row.name, None)
+
 
 def spmd(*names: str) -> Callable[[Callable], Callable]:
     """Enters a rule in notation for the rows `names`."""
