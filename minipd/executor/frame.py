@@ -67,11 +67,11 @@ class Frame:
         self.around: Around | None = None       # while somebody looks on: it calls the functions itself
         self.begin({}, {}, None)
 
-    def begin(self, feed: Mapping[str, np.ndarray], scope: Mapping[str, np.ndarray], memory: Memory | None) -> None:
+    def begin(self, feed: Mapping[str, Any], scope: Mapping[str, np.ndarray], memory: Memory | None) -> None:
         """A run begins."""
         self.feed, self.scope, self.memory = feed, scope, memory
         self.state: dict[str, np.ndarray] = {}
-        self.outputs: dict[str, np.ndarray] = {}
+        self.outputs: dict[str, Any] = {}        # arrays, and stacks
         self.writes: dict[str, np.ndarray] = {}
         self.copied: list[str] = []
         self.instructions = 0

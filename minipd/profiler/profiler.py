@@ -25,7 +25,8 @@ class Profiler:
     """Paddle's `profiler.Profiler`: what ran in a stretch of training, and for how long.
 
     Operators are recorded by a layer under the tape, so those of backward passes and of optimizers too.  A compiled
-    function counts as one.  In steps that are not recorded there is no such layer.
+    function is a span, and so is every instruction that it runs, with its kernel and the bytes of its results.  In
+    steps that are not recorded nobody looks.
 
     Args:
         targets: accepted; there is a CPU.

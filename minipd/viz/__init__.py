@@ -3,6 +3,9 @@
     viz.tape(loss)                              the recorded calls behind a tensor
     viz.program(p)                              operations, values, regions
     viz.use_def(value)                          who makes it, who reads it
+    viz.dependencies(executor.dependencies())   which instruction must come before which
+    viz.streams(schedule(graph))                streams and events on the simulated clock
+    viz.run(prof.spans)                         what a profiler has measured
     viz.groups(p)                               what the compiler fuses
     viz.loops(p)                                the loop nests that come of it
     viz.mesh(m)                                 ranks, and who talks to whom
@@ -13,7 +16,7 @@
 Each returns an `Svg`: a notebook shows it, `.save(path)` writes it, `.svg` is its text.  Nothing else is needed for it,
 Graphviz neither; a picture of a graph also has DOT text (`.source`).
 
-    autograd/, ir/, cinn/, dist/, parallel/     the drawers, each on the floor of what it draws
+    autograd/, ir/, executor/, cinn/, dist/, parallel/     the drawers, each on the floor of what it draws
     shown                       what makes notebooks show the objects themselves
     graph, layout/, render      nodes and edges: what they are, where they stand, how they are drawn
     svg, style, chart           the sheet that is drawn on, its colours, plain charts
@@ -25,12 +28,13 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["groups", "loops", "mesh", "program", "reshard", "schedule", "sharding", "tape", "tensor", "timeline",
-           "use_def"]
+__all__ = ["dependencies", "groups", "loops", "mesh", "program", "reshard", "run", "schedule", "sharding", "streams",
+           "tape", "tensor", "timeline", "use_def"]
 
 #: name -> the drawer's module.  They are imported when asked for: each belongs to a floor, which may be closed.
 DRAWERS = {
     "tape": "autograd.tape", "program": "ir.program", "use_def": "ir.uses", "groups": "cinn.groups",
+    "dependencies": "executor.dependencies", "streams": "executor.timeline", "run": "executor.timeline",
     "loops": "cinn.loops", "mesh": "dist.mesh", "tensor": "dist.sharding", "sharding": "dist.sharding",
     "reshard": "dist.reshard", "schedule": "parallel.timeline", "timeline": "parallel.timeline",
 }

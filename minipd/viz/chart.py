@@ -9,7 +9,7 @@ from typing import NamedTuple
 from minipd.viz.style import text_width
 from minipd.viz.svg import Point, Sheet, Svg
 
-__all__ = ["Line", "bars", "curves", "round_step"]
+__all__ = ["Line", "bars", "curves", "round_step", "time_axis"]
 
 WIDTH, HEIGHT = 760.0, 280.0        # pixels of the plot
 MOST = 1200                         # points of a drawn line
@@ -127,6 +127,16 @@ def bars(values: Mapping[str, float], words: Mapping[str, str], title: str) -> S
         sheet.rect(left, y, max(WIDTH * 0.7 * value / most, 1), BAR, "forward", f"{name}: {words[name]}", 3)
         sheet.text(left + WIDTH * 0.7 + 10, y + BAR / 2 + 4, words[name], "dim", 11)
     return sheet.done()
+
+
+def time_axis(sheet: Sheet, x: float, y: float, width: float, whole: float, name: str, step: float) -> None:
+    """A line from 0 to `whole` with numbers at every `step`."""
+    sheet.line([(x, y), (x + width, y)], "wire")
+    for i in range(int(whole / step + 1e-9) + 1):
+        at = x + i * step / whole * width
+        sheet.line([(at, y), (at, y + 4)], "wire")
+        sheet.text(at, y + 17, f"{i * step:g}", "mid dim", 10.5)
+    sheet.text(x + width + 26, y + 17, name, "dim", 10.5)
 
 
 def round_step(whole: float, most: int) -> float:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from minipd.parallel.pipeline.check import COSTS, simulate
 from minipd.parallel.pipeline.schedule import Job
-from minipd.viz.chart import round_step
+from minipd.viz.chart import round_step, time_axis
 from minipd.viz.style import text_width
 from minipd.viz.svg import Sheet, Svg
 
@@ -88,7 +88,8 @@ def _draw(bars: list[Bar], lanes: list[str], unit: str, title: str) -> Svg:
         for bar in mine:
             _bar(sheet, bar, left + bar.start * scale, y, (bar.end - bar.start) * scale, unit)
         sheet.text(left + width + 10, y + LANE / 2 + 4, f"idle {max(1 - busy / whole, 0):.0%}", "dim", 11)
-    _axis(sheet, left, 22 + len(lanes) * (LANE + BESIDE), width, whole, unit)
+    time_axis(sheet, left, 22 + len(lanes) * (LANE + BESIDE), width, whole,
+              "time in " + ("units" if unit == "jobs" else unit), round_step(whole, most=10))
     return sheet.done()
 
 
@@ -108,15 +109,3 @@ def _legend(sheet: Sheet, bars: list[Bar], x: float) -> None:
         sheet.rect(x, 0, 12, 12, kind, radius=2)
         sheet.text(x + 18, 10, name, "dim", 11)
         x += 18 + text_width(name, 11) + 20
-
-
-def _axis(sheet: Sheet, x: float, y: float, width: float, whole: float, unit: str) -> None:
-    """Numbers at round places."""
-    step = round_step(whole, most=10)
-    sheet.line([(x, y), (x + width, y)], "wire")
-    for i in range(int(whole / step + 1e-9) + 1):
-        at = x + i * step / whole * width
-        sheet.line([(at, y), (at, y + 4)], "wire")
-        sheet.text(at, y + 17, f"{i * step:g}", "mid dim", 10.5)
-    sheet.text(x + width + 26, y + 17, "time in " + ("units" if unit == "jobs" else unit), "dim", 10.5)
-

@@ -1,0 +1,1 @@
+"""Drawing runs: what depends on what, and what ran when."""
