@@ -52,6 +52,12 @@ class Block:
     def __len__(self) -> int:
         return self._size
 
+    def num_ops(self) -> int:
+        return self._size
+
+    def empty(self) -> bool:
+        return self._first is None
+
     def front(self) -> Operation | None:
         return self._first
 
@@ -108,6 +114,38 @@ class Block:
     def move_op(self, op: Operation, place: Operation) -> None:
         """Paddle's name for `op.move_before(place)`."""
         op.move_before(place)
+
+    def move_op_to_block_end(self, op: Operation) -> None:
+        """Take `op` out of its place, in whatever block, and put it at the end of this one."""
+        if op.parent is not None:
+            op.parent.remove(op)
+        self.append(op)
+
+    def take_over(self, other: Block, place: Operation | None = None) -> None:
+        """Move all operations of `other` here, before `place` (None: to the end).  Their values stay the same, so uses
+        of the arguments of `other` must have been replaced.
+
+        Raises: ValueError if one has not.
+        """
+        for arg in other.args():
+            if not arg.use_empty():
+                raise ValueError(f"take_over: expected block arguments without users, but argument {arg.index()} is "
+                                 f"used by {arg.all_used_ops()[0].name()}; replace its uses first")
+        for op in other:
+            other.remove(op)
+            self.insert_before(place, op)
+
+    def erase_arg(self, index: int) -> None:
+        """Remove an argument; those behind it move up.
+
+        Raises: ValueError if it is still used.
+        """
+        if not self._args[index].use_empty():
+            raise ValueError(f"erase_arg: expected an argument without users, but argument {index} is used by "
+                             f"{self._args[index].all_used_ops()[0].name()}; replace its uses first")
+        del self._args[index]
+        for i, arg in enumerate(self._args):
+            arg._index = i
 
     def remove_op(self, op: Operation) -> None:
         """Paddle's name for `op.erase()`."""

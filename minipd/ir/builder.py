@@ -7,8 +7,9 @@ or `pd_op.full`, any number of tensors becomes one vector, results come back as 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,11 +22,40 @@ from minipd.ir.schema import vector_result
 from minipd.ir.types import DenseTensorType, Type, VectorType, type_of
 from minipd.ir.value import OpResult, Value
 
-__all__ = ["Builder"]
+__all__ = ["Builder", "InsertionPoint"]
 
 CPU = PlaceAttribute("cpu")
 ANYWHERE = PlaceAttribute("undefined:0")
 INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
+
+
+class InsertionPoint(NamedTuple):
+    """A place in a block: before an operation, or at the end."""
+
+    container: Block
+    before: Operation | None = None
+
+    def block(self) -> Block:
+        return self.container
+
+    def get_operation(self) -> Operation:
+        """The operation before which it is.
+
+        Raises: ValueError at the end of a block, where there is none.
+        """
+        if self.before is None:
+            raise ValueError("InsertionPoint.get_operation: expected a place before an operation, got the end of a "
+                             "block")
+        return self.before
+
+    def prev(self) -> InsertionPoint:
+        """One operation earlier; at the start of the block, where it is."""
+        before = self.container.back() if self.before is None else self.before.prev
+        return self if before is None else InsertionPoint(self.container, before)
+
+    def next(self) -> InsertionPoint:
+        """One operation later; at the end of the block, where it is."""
+        return self if self.before is None else InsertionPoint(self.container, self.before.next)
 
 
 class Builder:
@@ -43,20 +73,60 @@ class Builder:
     def __init__(self, block: Block, before: Operation | None = None):
         self.block, self.before = block, before
         self.made_at: tuple[str, int] | None = None     # the line that operations are said to be made at
+        self.facts: dict[str, Any] = {}                 # attributes that every operation gets: `op_role`, ...
 
     # ------------------------------------------------------------------------------------------------- places
-    def set_insertion_point(self, op: Operation) -> None:
-        """Insert before `op` from now on."""
-        assert op.parent is not None, "an operation in no block is no place"
-        self.block, self.before = op.parent, op
+    @property
+    def insertion_point(self) -> InsertionPoint:
+        """Where the next operation goes."""
+        return InsertionPoint(self.block, self.before)
+
+    def set_insertion_point(self, place: Operation | InsertionPoint) -> None:
+        """Insert before this operation, or at this place, from now on.
+
+        Raises: ValueError for an operation that is in no block any more.
+        """
+        if isinstance(place, InsertionPoint):
+            if place.before is None:
+                self.block, self.before = place.container, None
+                return
+            place = place.before
+        self.block, self.before = _block_of(place), place
 
     def set_insertion_point_after(self, op: Operation) -> None:
         """Insert after `op` from now on."""
-        assert op.parent is not None, "an operation in no block is no place"
-        self.block, self.before = op.parent, op.next
+        self.block, self.before = _block_of(op), op.next
 
     def set_insertion_point_to_block_end(self, block: Block) -> None:
+        """Insert at the end of `block` from now on."""
         self.block, self.before = block, None
+
+    def set_insertion_point_to_start(self, block: Block) -> None:
+        """Insert before everything that is in `block` now."""
+        self.block, self.before = block, block.front()
+
+    @contextmanager
+    def insertion_guard(self) -> Iterator[Builder]:
+        """Whatever the insertion point becomes inside, it is what it was afterwards.
+
+        >>> from minipd.ir.program import Program
+        >>> program = Program()
+        >>> build = Builder(program.global_block())
+        >>> x = build.data("x", (2,), "float32")
+        >>> with build.insertion_guard():
+        ...     build.set_insertion_point_to_start(build.block)
+        ...     first = build.data("first", (2,), "float32")
+        >>> last = build.data("last", (2,), "float32")
+        >>> [op.attributes["name"].value for op in program.global_block()]
+        ['first', 'x', 'last']
+
+        Raises: ValueError if the operation before which it was is gone.
+        """
+        place = self.insertion_point
+        try:
+            yield self
+        finally:
+            self.set_insertion_point(place)
 
     def insert(self, op: Operation) -> Operation:
         return self.block.insert_before(self.before, op)
@@ -64,7 +134,9 @@ class Builder:
     # --------------------------------------------------------------------------------------------- operations
     def build(self, name: str, operands: Sequence[Value] = (), attributes: dict[str, Any] | None = None,
               result_types: Sequence[Type] = (), num_regions: int = 0) -> Operation:
-        """Insert an operation as it is given."""
+        """Insert an operation as it is given, with the facts that this builder notes."""
+        if self.facts:
+            attributes = {**self.facts, **(attributes or {})}
         return self.insert(Operation(name, operands, attributes, result_types, num_regions, self.made_at))
 
     def data(self, name: str, shape: Sequence, dtype: Any, stop_gradient: bool = True) -> OpResult:
@@ -153,6 +225,12 @@ class Builder:
         if vector:
             op = self.build("builtin.split", [op.result(0)], {"stop_gradient": [stop] * len(types)}, types)
         return tuple(op.results())
+
+
+def _block_of(op: Operation) -> Block:
+    if op.parent is None:
+        raise ValueError(f"insertion point: expected an operation in a block, got {op.name()}, which is in none")
+    return op.parent
 
 
 def _line(extra: dict[str, Any] | None) -> tuple[str, int] | None:

@@ -22,7 +22,8 @@ from minipd.ir.value import OpOperand, OpResult, Value, describe
 
 if TYPE_CHECKING:
     from minipd.ir.block import Block
-    from minipd.ir.mapping import IrMapping
+    from minipd.ir.control_view import IfOp, WhileOp
+    from minipd.ir.mapping import CloneOptions, IrMapping
     from minipd.ir.region import Region
 
 __all__ = ["Operation"]
@@ -249,10 +250,60 @@ class Operation:
             operand.set_source(None)
         self._operands = []
 
-    def clone(self, mapping: IrMapping | None = None) -> Operation:
-        """A copy in no block, its operands and regions mapped by `mapping`, which learns the new results."""
-        from minipd.ir.mapping import IrMapping, clone_operation
-        return clone_operation(self, IrMapping() if mapping is None else mapping)
+    def clone(self, mapping: IrMapping | None = None, options: CloneOptions | None = None) -> Operation:
+        """A copy in no block, its operands and regions mapped by `mapping`, which learns the new results.
+
+        options: what is copied besides the attributes and the types of the results; default: everything.
+        """
+        from minipd.ir.mapping import ALL, IrMapping, clone_operation
+        return clone_operation(self, IrMapping() if mapping is None else mapping, ALL if options is None else options)
+
+    # ------------------------------------------------------------------------------------ facts, by Paddle's names
+    @property
+    def callstack(self) -> list[str]:
+        """The lines at which the operation was made."""
+        stack = self.attributes.get("op_callstack")
+        if isinstance(stack, ArrayAttribute):
+            return list(stack.value)
+        return [] if self.made_at is None else [f"{self.made_at[0]}:{self.made_at[1]}"]
+
+    @property
+    def op_role(self) -> int:
+        """What the operation is for, as a number that the user gave; -1 if none."""
+        return self.int_attr("op_role", -1)
+
+    @property
+    def chunk_id(self) -> int:
+        """Which part of a pipeline it belongs to; -1 if none."""
+        return self.int_attr("chunk_id", -1)
+
+    def int_attr(self, name: str, default: int | None = None) -> int:
+        """Raises: KeyError if there is no such attribute, and no default."""
+        return self._plain(name, int, default)
+
+    def str_attr(self, name: str, default: str | None = None) -> str:
+        """Raises: KeyError if there is no such attribute, and no default."""
+        return self._plain(name, str, default)
+
+    def _plain(self, name: str, kind: type, default: Any) -> Any:
+        found = self.attributes[name].value if name in self.attributes or default is None else default
+        if not isinstance(found, kind):
+            raise TypeError(user_error(self, f"attribute {name!r}: expected {kind.__name__}, got {found!r}"))
+        return found
+
+    def copy_attrs_from(self, other: Operation) -> None:
+        """Take over all attributes of another operation."""
+        self.attributes.update(other.attributes)
+
+    def as_if_op(self) -> IfOp:
+        """Raises: TypeError if it is no `pd_op.if`."""
+        from minipd.ir.control_view import IfOp
+        return IfOp(self)
+
+    def as_while_op(self) -> WhileOp:
+        """Raises: TypeError if it is no `pd_op.while`."""
+        from minipd.ir.control_view import WhileOp
+        return WhileOp(self)
 
     def __repr__(self) -> str:
         operands = ", ".join(str(NULL_TYPE if v is None else v.type()) for v in self.operands_source())

@@ -49,6 +49,10 @@ class Program:
         """The number of operations, those in regions included."""
         return sum(1 for _ in self.walk())
 
+    def parameters_num(self) -> int:
+        """How many parameters the program reads."""
+        return len(self.parameters())
+
     def list_vars(self) -> list[Value]:
         """Every value, in the order in which they come into being."""
         values: list[Value] = []
@@ -90,6 +94,10 @@ class Program:
             copy.constraints.add(c)
         clone_block(self.global_block(), copy.global_block(), IrMapping() if mapping is None else mapping)
         return copy
+
+    def copy_to_block(self, mapping: IrMapping, block: Block) -> None:
+        """Append copies of all operations to a block of another program; `mapping` learns their results."""
+        clone_block(self.global_block(), block, mapping)
 
     def __deepcopy__(self, memo: dict) -> Program:
         return self.clone()

@@ -15,7 +15,7 @@ from minipd.framework.constraints import user_line
 from minipd.framework.row import ROWS
 from minipd.framework.tensor import Tensor
 from minipd.ir.attributes import ArrayAttribute, Attribute, BoolAttribute
-from minipd.ir.types import TensorType, Type
+from minipd.ir.types import DenseTensorType, TensorType, Type, VectorType
 
 if TYPE_CHECKING:
     from minipd.ir.block import Block
@@ -101,6 +101,29 @@ class Value:
 
     def is_same(self, other: Value) -> bool:
         return self is other
+
+    def initialized(self) -> bool:
+        """False only for what `pir.fake_value` makes, which stands for no value."""
+        return True
+
+    def all_used_ops_in_same_block(self) -> list[Operation]:
+        """The operations of this value's own block that use it, or in whose regions it is used; each once."""
+        block = self.parent_block()
+        found: dict[Operation, None] = {}
+        for op in self.all_used_ops():
+            user: Operation | None = op
+            while user is not None and user.parent is not block:
+                user = user.get_parent_op()
+            if user is not None:
+                found[user] = None
+        return list(found)
+
+    def is_combine(self) -> bool:
+        """Whether it is several values as one."""
+        return isinstance(self._type, VectorType)
+
+    def is_dense_tensor_type(self) -> bool:
+        return isinstance(self._type, DenseTensorType)
 
     @property
     def name(self) -> str:
