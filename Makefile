@@ -8,7 +8,7 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test test-all notebooks lab lint doctor lock clean
+.PHONY: help setup train test test-all interop notebooks lab lint doctor lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## /\1\t/; s/%/N/' \
@@ -29,6 +29,9 @@ test: setup  ## the test suite that every change must pass (ARGS go to pytest)
 
 test-all: setup  ## everything: also the long fuzzers, soaks and full parity
 	$(PYTEST) $(ARGS)
+
+interop: setup  ## exchange saved models with the real Paddle, both ways (PADDLE_PYTHON=/path/to/python that has it)
+	@$(BIN)/python -m tools.interop
 
 chapter-%: setup  ## run chapter N: its tests and the examples of its text with later floors closed, its notebook
 	@$(BIN)/python -m tools.course run $*

@@ -41,11 +41,19 @@ def main() -> int:
 
 
 def found_python() -> str | None:
-    """A Python in which `import paddle` gives the real one."""
-    for candidate in (os.environ.get("PADDLE_PYTHON"), shutil.which("python3"), shutil.which("python")):
-        if candidate and subprocess.run([candidate, "-c", "import paddle; paddle.base.core"], capture_output=True,
-                                        cwd=HERE, check=False).returncode == 0:
-            return candidate
+    """A Python in which `import paddle` gives the real one: the one that is named, or else the system's.
+
+    Raises: SystemExit if the one that is named has no Paddle.
+    """
+    named = os.environ.get("PADDLE_PYTHON")
+    for candidate in (named,) if named else ("python3", "python"):
+        path = shutil.which(candidate)
+        if path and subprocess.run([path, "-c", "import paddle; paddle.base.core"], capture_output=True, cwd=HERE,
+                                   check=False).returncode == 0:
+            return path
+    if named:
+        raise SystemExit(f"interop: expected PADDLE_PYTHON to be a Python with the real Paddle, got {named}, which "
+                         "cannot import it")
     return None
 
 

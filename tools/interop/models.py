@@ -42,6 +42,29 @@ def models(paddle):
             out, (h, c) = self.rnn(self.embed(words))
             return self.score(out), h, c
 
+    class Reader(nn.Layer):
+        """A GRU over sequences of different lengths."""
+
+        def __init__(self):
+            super().__init__()
+            self.rnn = nn.GRU(4, 3)
+
+        def forward(self, x, lengths):
+            out, last = self.rnn(x, sequence_length=lengths)
+            return out, last
+
+    class Attention(nn.Layer):
+        """Attention over any number of positions."""
+
+        def __init__(self):
+            super().__init__()
+            self.project, self.out = nn.Linear(8, 24), nn.Linear(8, 8)
+
+        def forward(self, x):
+            q, k, v = paddle.split(self.project(x).reshape([0, 0, 6, 4]), 3, axis=2)
+            mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            return self.out(mixed.reshape([0, 0, 8])) + x.mean(1, keepdim=True)
+
     class Bert(nn.Layer):
         """Word and position embeddings, one encoder layer with a padding mask, a pooled vector."""
 
@@ -141,6 +164,11 @@ def models(paddle):
         "CNN (conv, batch norm, pools)": cnn,
         "LSTM (2 layers, both ways)": lambda: Model(Tagger(), [([None, 7], "int64", "words")],
                                                    [[words(n, 7, 23)] for n in (1, 4)]),
+        "GRU, lengths that differ": lambda: Model(
+            Reader(), [([None, 5, 4], "float32", "x"), ([None], "int64", "lengths")],
+            [[normal(3, 5, 4), np.array([5, 1, 3])], [normal(1, 5, 4), np.array([2])]]),
+        "attention, any length": lambda: Model(Attention(), [([None, None, 8], "float32", "x")],
+                                               [[normal(2, 5, 8)], [normal(1, 9, 8)]]),
         "BERT layer": bert,
         "Llama block": lambda: Model(Llama(), [([None, 6, 16], "float32", "x")], [[normal(n, 6, 16)] for n in (1, 3)]),
         "tensor if and while": branching,

@@ -42,6 +42,8 @@ def open_sizes(program: Program) -> Program:
     for op in list(program.walk()):
         if op.name() == "pd_op.full":
             _number(op, sizes)
+        elif op.name() == "pd_op.arange" and any(map(_is_open, op.attributes.values())):
+            _range(op, sizes)
     for op in list(program.walk()):
         if op.name() == "pd_op.full_int_array" and _is_open(op.attributes["value"]):
             _array(op, sizes)
@@ -72,6 +74,22 @@ def _number(op: Operation, sizes: _Sizes) -> None:
     if shape:
         new = _call(build, "expand", new, shape=shape)
     op.result(0).replace_all_uses_with(new)
+    op.erase()
+
+
+def _range(op: Operation, sizes: _Sizes) -> None:
+    """The numbers 0, 1, ... are sums of ones, as many as there are; the rest is a product and a sum."""
+    build, dtype = _before(op), op.result(0).dtype
+    ends = {name: op.attributes[name].value for name in ("start", "stop", "step")}
+    inner = np.dtype(np.float64 if any(isinstance(v, float) for v in ends.values()) else np.int64)
+    ones = _call(build, "expand", build.full((), 1, inner), shape=op.result(0).shape)
+    new = _call(build, "cumsum", ones, axis=0, exclusive=True)
+    for row, value, neutral in (("multiply", ends["step"], 1), ("add", ends["start"], 0)):
+        if isinstance(value, DimExpr):
+            new = _call(build, row, new, _call(build, "cast", sizes.reckon(build, value), dtype=inner))
+        elif value != neutral:
+            new = _call(build, row, new, build.full((), value, inner))
+    op.result(0).replace_all_uses_with(new if dtype == inner else _call(build, "cast", new, dtype=dtype))
     op.erase()
 
 
