@@ -76,25 +76,18 @@ class Step:
 
 def frozen(attrs: dict[str, Any]) -> Any:
     """Attributes as a key."""
-    return tuple([(k, _exact(v)) for k, v in attrs.items()])
-
-
-def _exact(v: Any) -> Any:
-    kind = type(v)
-    if kind is tuple or kind is list:
-        return kind, tuple(map(_exact, v))
-    if kind is float:
-        return kind, v.hex()
-    return kind, v
+    return tuple([(k, number(v)) for k, v in attrs.items()]) if attrs else ()
 
 
 def number(v: Any) -> Any:
-    """A Python number as an operand in a key."""
+    """A Python number as an operand in a key, and other values that attributes have."""
     kind = type(v)
-    return kind, v.hex() if kind is float else v
+    if kind is tuple or kind is list:
+        return kind, tuple(map(number, v))
+    return kind, v if v or kind is not float else v.hex()
 
 
 def value_of(operand: tuple) -> Any:
     """The number that `number` has made this of."""
     kind, v = operand
-    return float.fromhex(v) if kind is float else v
+    return float.fromhex(v) if type(v) is str else v

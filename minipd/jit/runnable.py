@@ -61,6 +61,7 @@ class Runnable:
             self.forward = Executor(run_stages(forward, options, "compile", f"{name} (forward)"))
             self.backward = None if joint is None else Executor(
                 run_stages(joint.backward, options, "compile", f"{name} (backward)"))
+        self.state = tuple(self.program.parameters())
         self.needed = frozenset(() if joint is None else (*joint.feeds, *(STATE + n for n in joint.state)))
         self.written = {op.attributes["parameter_name"].value for op in self.program.global_block()
                         if op.name() == "builtin.set_parameter"}
@@ -97,7 +98,7 @@ class Runnable:
 
     def before(self, scope: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The state, as it is before a run that will be on the tape."""
-        return {n: scope[n].copy() if n in self.written else scope[n] for n in self.program.parameters()}
+        return {n: scope[n].copy() if n in self.written else scope[n] for n in self.state}
 
 
 def _flows(v: Value) -> bool:

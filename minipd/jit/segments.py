@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import sys
 import warnings
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -55,11 +55,12 @@ class Pending:
 
     __slots__ = ("__weakref__", "array", "dtype", "ground", "handles", "shape", "slot")
 
-    def __init__(self, ground: Segments, slot: int, meta: Any):
-        self.ground, self.slot = ground, slot
-        self.shape, self.dtype = meta.shape, meta.dtype
-        self.array: np.ndarray | None = None
-        self.handles: list[Any] = []
+    ground: Segments
+    slot: int
+    shape: tuple
+    dtype: np.dtype
+    array: np.ndarray | None
+    handles: list
 
     @property
     def ndim(self) -> int:
@@ -76,7 +77,7 @@ class Pending:
 
     def held_by(self, x: Tensor) -> None:
         """One more tensor holds this payload."""
-        self.handles.append(weakref.ref(x))
+        self.handles.append(ref(x))
 
     def detached(self, handle: Tensor) -> Tensor:
         """`handle.detach()`"""
@@ -131,13 +132,14 @@ class Segments(Ground):
     # ------------------------------------------------------------------------------------------------ recording
     def around(self, handler: Callable) -> Callable:
         """The handler that notes calls; those that cannot be deferred go to `handler`, which computes them now."""
-        if current().saved_hooks is not None:       # what each operator saves is somebody's affair
-            return self._now(handler)
+        context, now = current(), self._now(handler)
+        if context.saved_hooks is not None:         # what each operator saves is somebody's affair
+            return now
+        deferred = self.store.deferred
 
         def noting(row: Row, inputs: Any, attrs: dict) -> Any:
-            if row.comm or Trait.SIDE_EFFECT in row.traits:
-                return self._now(handler)(row, inputs, attrs)
-            context = current()
+            if not (deferred[row] if row in deferred else self.store.defers(row)):
+                return now(row, inputs, attrs)
             recording = context.grad_enabled
             operands: list = []
             before = len(self.inputs)
@@ -146,38 +148,42 @@ class Segments(Ground):
                 if isinstance(x, Tensor):
                     p, stop = x.payload, x.stop_gradient
                     if type(p) is Pending and p.array is None and p.ground is self:
-                        if not stop and (x.node is None or x.node is not self.node):
+                        if stop:
+                            operands.append(2 * p.slot + 1)
+                        elif x.node is None or x.node is not self.node:
                             # its history is not that of its value
                             self.settle("a tensor whose history was changed")
                             return noting(row, inputs, attrs)
-                        operands.append(2 * p.slot + stop)
+                        else:
+                            operands.append(2 * p.slot)
+                            need |= bit
                         outside = False
                     else:
                         operand = self._input(x, row, recording)
                         if operand is None:
-                            return self._now(handler)(row, inputs, attrs)
+                            return now(row, inputs, attrs)
                         operands.append(operand)
-                    if not stop:
-                        need |= bit
+                        if not stop:
+                            need |= bit
                 elif type(x) is float or type(x) is int or type(x) is bool:
                     operands.append(number(x))
                     numbers = True
                 elif type(x) is Meta:
                     operands.append(x)
                 else:
-                    return self._now(handler)(row, inputs, attrs)
+                    return now(row, inputs, attrs)
                 bit += bit
-            if row.view and outside:                # of a tensor from outside: its memory is there already
+            if outside and row.view:                # of a tensor from outside: its memory is there already
                 self._forget(before)
                 return handler(row, inputs, attrs)
             if not recording:
                 need = 0
             step = self.step
+            key = row, need, tuple(operands), frozen(attrs)
             try:
-                key = (row, need, tuple(operands), frozen(attrs))
                 following = step.next.get(key)
             except TypeError:                       # an attribute without a hash
-                return self._now(handler)(row, inputs, attrs)
+                return now(row, inputs, attrs)
             if following is None:
                 if numbers and step.loose:
                     fed = self._feed_numbers(key, inputs)
@@ -189,7 +195,12 @@ class Segments(Ground):
                 except Exception:
                     self._forget(before)
                     raise
-            return self._results(following, row, inputs, attrs)
+            self.step = following
+            slot = following.first
+            if row.multi:
+                return tuple([self._result(slot + i, meta, flows, row, inputs, attrs)
+                              for i, (meta, flows) in enumerate(zip(following.metas, following.flows, strict=True))])
+            return self._result(slot, following.metas[0], following.flows[0], row, inputs, attrs)
         return noting
 
     def _now(self, handler: Callable) -> Callable:
@@ -251,24 +262,19 @@ class Segments(Ground):
             self.step.loose[loose] = self.step.loose.get(loose, 0) + 1
         return step
 
-    def _results(self, step: Step, row: Row, inputs: Any, attrs: dict) -> Any:
-        """Tensors on the results of a call."""
-        self.step = step
-        slot, results, outs = step.first, self.results, []
-        for meta, flows in zip(step.metas, step.flows, strict=True):
-            t = new(Tensor)
-            t.payload = p = Pending(self, slot, meta)
-            p.handles.append(weakref.ref(t))
-            results.append(weakref.ref(p))
-            if flows:
-                if self.node is None:
-                    self.node = new_node(None, None, (), [], {}, 0)
-                t.node, t.index, t.stop_gradient = self.node, slot, False
-            if row.view:
-                share_view(inputs[0], t, row, attrs)
-            outs.append(t)
-            slot += 1
-        return tuple(outs) if row.multi else outs[0]
+    def _result(self, slot: int, meta: Any, flows: bool, row: Row, inputs: Any, attrs: dict) -> Tensor:
+        """A tensor on a result of a call, which is pending."""
+        t = new(Tensor)
+        t.payload = p = new(Pending)
+        p.ground, p.slot, p.shape, p.dtype, p.array, p.handles = self, slot, meta.shape, meta.dtype, None, [ref(t)]
+        self.results.append(ref(p))
+        if flows:
+            if self.node is None:
+                self.node = new_node(None, None, (), [], {}, 0)
+            t.node, t.index, t.stop_gradient = self.node, slot, False
+        if row.view:
+            share_view(inputs[0], t, row, attrs)
+        return t
 
     # ------------------------------------------------------------------------------------------------- flushing
     def settle(self, asked: str = "an operation on the tape") -> None:
@@ -280,7 +286,7 @@ class Segments(Ground):
         self.flushes.append(flush)
         results, inputs, node = self.results, self.inputs, self.node
         self._begin()
-        live = [p for p in (ref() for ref in results) if p is not None]
+        live = [p for p in (found() for found in results) if p is not None]
         flush.wanted = len(live)
         if not live:
             return
@@ -349,8 +355,8 @@ def place(live: list[Pending]) -> None:
     """Let the tensors that hold these payloads hold the arrays instead; views are views of their bases again."""
     views = []
     for p in live:
-        for ref in p.handles:
-            x = ref()
+        for handle in p.handles:
+            x = handle()
             if x is None or x.payload is not p:
                 continue
             x.views = None
@@ -393,6 +399,12 @@ class Store:
     def __init__(self, limit: int) -> None:
         self.limit, self.programs = limit, 0
         self.roots: dict[Any, Step] = {}
+        self.deferred: dict[Row, bool] = {}
+
+    def defers(self, row: Row) -> bool:
+        """Whether calls of an operator can be computed later: not where others see when."""
+        found = self.deferred[row] = not (row.comm or Trait.SIDE_EFFECT in row.traits)
+        return found
 
     def root(self) -> Step:
         """The tree to begin in: a Python number takes the default dtype, which no key of a step has."""
