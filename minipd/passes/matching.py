@@ -197,6 +197,10 @@ class Source:
         """
         if op.name() != node.name or op.parent is None:
             return
+        if not node.row.variadic:               # most candidates end here, where it costs least
+            makers = {p.node.name for p in node.operands if isinstance(p, Output)}
+            if makers and not makers <= {maker.name() for v in op.operands_source() if (maker := v.get_defining_op())}:
+                return
         try:
             operands, attrs = tensor_operands(op), op_attrs(op)
         except ValueError:                      # a vector of unknown parts, an attribute known at run time only
