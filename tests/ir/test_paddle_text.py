@@ -73,7 +73,7 @@ def test_what_paddle_wrote_becomes_calls_of_rows():
     ("dtype:float32,name", "dtype:,name", 3, 35, "an attribute such as"),
     ("(tensor<-1x3xf32>) -> pd_op", "(tensor<-1x4xf32>) -> pd_op", 9, 100, "the operands' types"),
     ("(%9) = ", "(%8) = ", 8, 6, "a name that is not taken yet, got %8"),
-    ("-1xf32>\n}", "-1xf32>\n", 10, 1, "expected '(', got the end of the text"),
+    ("-1xf32>\n}", "-1xf32>\n", 11, 1, "expected '(', got the end of the text"),
     ("tensorarray<-1xf32>\n}", "tensorarray<-1xf32>\n} x", 10, 3, "the end of the text"),
 ])
 def test_errors_name_line_and_column(old, new, line, column, problem):

@@ -141,6 +141,18 @@ class Pool:
         return last_channels(at, out, a["data_format"])
 
 
+@form("pool2d_grad", "pool3d_grad", paddle=())
+class PoolGrad:
+    """That of a mean, which reads no result of the forward call.  Read back by the gradient rule of the pool."""
+
+    def save(to: Saver, call: Call) -> Any:
+        (g, like), n = call.tensors, call.sources[1].ndim - 2
+        attrs = {**call.attrs, "paddings": unpaired(call.attrs["paddings"]), "data_format": LAYOUTS[n],
+                 "global_pooling": False, "padding_algorithm": "EXPLICIT"}
+        operands = [like, g, g, *([to.ints(call.attrs["kernel_size"])] if n == 2 else [])]
+        return to.op(call.row.name, operands, attrs, call.types)
+
+
 @form("max_pool2d_with_index", "max_pool3d_with_index")
 class MaxPoolWithIndex:
     """Our paddings name before and after."""
@@ -283,6 +295,26 @@ class Embedding:
         if a["padding_idx"] != -1:
             return at.call(function("nn.functional.embedding"), ids, weight, padding_idx=a["padding_idx"])
         return at.row("embedding", ids, weight)
+
+
+@form("embedding_grad", paddle=())
+class EmbeddingGrad:
+    """Read back by the gradient rule of the embedding."""
+
+    def save(to: Saver, call: Call) -> Any:
+        call.expect(window=None)
+        ids, g, like = call.tensors
+        return to.op("embedding_grad", [ids, like, g], {}, call.types)
+
+
+@form("cross_entropy_with_softmax_grad", paddle=())
+class CrossEntropyGrad:
+    """Read back by hand, see `gradients`."""
+
+    def save(to: Saver, call: Call) -> Any:
+        call.expect(window=None)
+        attrs = {"soft_label": False, "use_softmax": True, "numeric_stable_mode": True, **call.attrs}
+        return to.op("cross_entropy_with_softmax_grad", call.tensors, attrs, call.types)
 
 
 @form("cross_entropy_with_softmax", paddle=("cross_entropy_with_softmax", "cross_entropy_with_softmax_"))

@@ -21,7 +21,7 @@ from minipd.ir.dialect import COMMON_ATTRIBUTES
 from minipd.ir.operation import Operation
 from minipd.ir.paddle.form import LOADS
 from minipd.ir.paddle.numbers import reckon
-from minipd.ir.paddle.reasons import REASONS
+from minipd.ir.paddle.reasons import REASONS, our_name
 from minipd.ir.paddle.save import problem
 from minipd.ir.paddle.signatures import REQUIRED, signature
 from minipd.ir.program import Program
@@ -92,14 +92,15 @@ class Loader:
 
     def operation(self, op: Operation) -> Sequence[Value | None]:
         """Our values for the results of one operation; None for one that is absent, or a vector."""
+        from minipd.ir.paddle.gradients import gradient_of      # which reads forward calls with a loader
         name = op.name()
         if name in STRUCTURE:
             return STRUCTURE[name](self, op)
         dialect, _, short = name.partition(".")
         load = LOADS.get(short) if dialect == "pd_op" else None
-        if load is None:
+        if load is None and dialect == "pd_op":
             row = ROWS.get(short)
-            load = same if row is not None and dialect == "pd_op" and problem(row) is None else None
+            load = same if row is not None and problem(row) is None else gradient_of(short)
         before = self.build.block.back()
         try:
             if row_stays(op):
@@ -239,7 +240,7 @@ def row_stays(op: Operation) -> bool:
     """Whether an operation is a call of a row that Paddle has nothing for."""
     dialect, _, short = op.name().partition(".")
     row = ROWS.get(short)
-    return row is not None and row.dialect == dialect and (dialect != "pd_op" or short in REASONS and short not in LOADS)
+    return row is not None and (op.name() == our_name(short) if short in REASONS else row.dialect == dialect != "pd_op")
 
 
 class LoadTrace(Trace):

@@ -1,11 +1,24 @@
 """Rows that Paddle has no operator for, and why that is right.
 
-They, and those of dialects that are no part of Paddle's `pd_op`, stay what they are in Paddle's form: the text has them, and reading it back too; only Paddle cannot run them.
+They, and those of dialects that are no part of Paddle's `pd_op`, stay what they are in Paddle's form: the text has them, and reading it back too; only Paddle cannot run them.  Where Paddle has
+another operator of that name, theirs is in a dialect of its own, `minipd`.
 """
 
 from __future__ import annotations
 
-__all__ = ["REASONS"]
+from minipd.ir.paddle.signatures import signature
+
+__all__ = ["REASONS", "our_name"]
+
+
+def our_name(row: str) -> str:
+    """What a row of REASONS is called in Paddle's form.
+
+    >>> our_name("hypot"), our_name("gru_unit")
+    ('pd_op.hypot', 'minipd.gru_unit')
+    """
+    return f"pd_op.{row}" if signature(row) is None else f"minipd.{row}"
+
 
 _GRADIENT = "a gradient's own operator: ours are built from rows, and Paddle's X_grad are read as the rules of X"
 _STEP = "Paddle's step keeps its state in another way, and reads no step number"
@@ -13,8 +26,7 @@ _PARTS = "Paddle's function of that name calls several operators"
 _DIST = "works on this process's part of a distributed value"
 
 REASONS: dict[str, str] = {
-    **dict.fromkeys(("embedding_grad", "take_along_axis_grad", "cross_entropy_with_softmax_grad", "conv2d_filter_grad",
-                     "conv3d_filter_grad", "pool2d_grad", "pool3d_grad", "interp_grad", "warpctc_grad", "warprnnt_grad",
+    **dict.fromkeys(("conv2d_filter_grad", "conv3d_filter_grad", "interp_grad", "warpctc_grad", "warprnnt_grad",
                      "lstm_unit_grad", "gru_unit_grad"), _GRADIENT),
     **dict.fromkeys(("amsgrad", "adamax", "nadam", "radam", "lamb", "adagrad", "rmsprop", "adadelta", "asgd", "rprop"),
                     _STEP),

@@ -17,7 +17,7 @@ from minipd.ir.builder import ANYWHERE, CPU, Builder
 from minipd.ir.dialect import COMMON_ATTRIBUTES
 from minipd.ir.operation import Operation, user_error
 from minipd.ir.paddle.form import SAVES
-from minipd.ir.paddle.reasons import REASONS
+from minipd.ir.paddle.reasons import REASONS, our_name
 from minipd.ir.paddle.signatures import REQUIRED, Signature, of_kind, signature
 from minipd.ir.program import Program
 from minipd.ir.schema import constant_of, mutable_operands, number_of_tensors, static_attrs, vector_result
@@ -141,14 +141,16 @@ class Saver:
     def copy(self, op: Operation) -> Operation:
         """The operation as it is, but for the kinds of its attributes."""
         dialect, _, name = op.name().partition(".")
-        found = signature(name) if dialect == "pd_op" else None
+        found = signature(name) if dialect == "pd_op" and name not in REASONS else None
         attributes = dict(op.attributes)
         if found is not None:
             attributes = {k: of_kind(found.attrs[k][0], a) if k in found.attrs else a for k, a in attributes.items()}
             attributes |= {k: ANYWHERE for k, (kind, _) in found.attrs.items()
                            if kind == "place" and k not in attributes}
         operands = [None if v is None else self.values[v] for v in op.operands_source()]
-        new = self.build.build(op.name(), operands, attributes, [r.type() for r in op.results()], op.num_regions())
+        row = op.row
+        ours = row is not None and row.name in REASONS and op.name() == f"pd_op.{row.name}"
+        new = self.build.build(our_name(row.name) if ours else op.name(), operands, attributes, [r.type() for r in op.results()], op.num_regions())
         self.values.update(zip(op.results(), new.results(), strict=True))
         if op.name() in CONSTANTS and not op.result(0).use_empty():
             self.constants.append(new)

@@ -350,6 +350,16 @@ class TakeAlongAxis:
         return at.row("take_along_axis", x, indices, axis=one_axis(at.attrs(op)["axis"], x.ndim))
 
 
+@form("take_along_axis_grad", paddle=())
+class TakeAlongAxisGrad:
+    """Read back by the gradient rule of take_along_axis."""
+
+    def save(to: Saver, call: Call) -> Any:
+        call.expect(window=None)
+        g, indices, like = call.tensors
+        return to.op("take_along_axis_grad", [like, indices, g], call.attrs, call.types)
+
+
 @form("gather")
 class Gather:
     """The axis is an operand; indices of two dimensions are one column."""
