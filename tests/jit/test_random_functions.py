@@ -38,8 +38,8 @@ class Writer:
 
     def test(self, names, depth=2):
         name = self.pick("a", *names)
-        plain = self.pick(f"{name} > {self.pick(-1, 1, 3)}", f"{name} % 2", f"b < {self.pick(0.0, 2.5)}", f"0 <= {name} < 4",
-                          f"{name} in (1, 3)", "a == b", "a != 2")
+        plain = self.pick(f"{name} > {self.pick(-1, 1, 3)}", f"{name} % 2", f"b < {self.pick(0.0, 2.5)}",
+                          f"0 <= {name} < 4", f"{name} in (1, 3)", "a == b", "a != 2")
         if depth == 0:
             return plain
         return self.pick(plain, f"not {plain}", f"({plain} and {self.test(names, depth - 1)})",

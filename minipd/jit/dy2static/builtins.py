@@ -1,4 +1,4 @@
-"""Functions of Python's on traced tensors: casts, `len`, `range`, `enumerate`, `zip`, `print`."""
+"""Functions of Python's on traced tensors: casts, `len`, `range`, `enumerate`, `zip`, `print`, `max`, `any`, ..."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from minipd.framework.dim import DimExpr
 from minipd.framework.meta import describe
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
-from minipd.jit.dy2static.indexed import make_enumerate, make_range, make_zip
-from minipd.jit.dy2static.logic import traced, truth
+from minipd.jit.dy2static.branches import IfExp
+from minipd.jit.dy2static.indexed import Indexed, make_enumerate, make_range, make_zip
+from minipd.jit.dy2static.logic import And, Or, as_bool, traced, truth
 from minipd.ops.cast import cast
 from minipd.static.effects import Print
 
@@ -48,9 +49,53 @@ def to_bool(*args: Any) -> Any:
 
 def length(x: Any) -> Any:
     """`len(x)`: the first dimension; as a tensor where only the program knows it."""
+    if isinstance(x, Indexed):
+        return x.length
     if traced(x) and x.payload.shape and isinstance(x.payload.shape[0], DimExpr):
         return Tensor(current().ground.value(x.payload.shape[0]))
     return len(x)
+
+
+def largest(*args: Any, **kwargs: Any) -> Any:
+    """`max(...)`: among traced tensors, the first that none is greater than."""
+    return _best(max, lambda x, best: x > best, args, kwargs)
+
+
+def smallest(*args: Any, **kwargs: Any) -> Any:
+    return _best(min, lambda x, best: x < best, args, kwargs)
+
+
+def _best(builtin: Callable, better: Callable, args: tuple, kwargs: dict) -> Any:
+    items = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
+    if kwargs or len(items) < 2 or not any(map(traced, items)):
+        return builtin(*args, **kwargs)
+    best = items[0]
+    for x in items[1:]:
+        best = IfExp(better(x, best), _constant(x), _constant(best))
+    return best
+
+
+def _constant(x: Any) -> Callable[[], Any]:
+    return lambda: x
+
+
+def any_of(items: Any) -> Any:
+    """`any(items)`: with traced tensors, a tensor."""
+    return _joined(items, Or, False)
+
+
+def all_of(items: Any) -> Any:
+    return _joined(items, And, True)
+
+
+def _joined(items: Any, join: Callable, start: bool) -> Any:
+    """(As Python does, up to the first item that decides; of those that only the program knows, none does.)"""
+    found: Any = start
+    for x in items:
+        found = join(as_bool(found), _constant(x), test=True)
+        if not traced(found) and bool(found) is not start:
+            return not start
+    return as_bool(found)
 
 
 def show(*args: Any, **kwargs: Any) -> None:
@@ -72,5 +117,5 @@ def show(*args: Any, **kwargs: Any) -> None:
 BUILTINS: dict[Any, Callable] = {
     builtins.int: to_int, builtins.float: to_float, builtins.bool: to_bool, builtins.len: length,
     builtins.range: make_range, builtins.enumerate: make_enumerate, builtins.zip: make_zip,
-    builtins.print: show,
+    builtins.print: show, builtins.max: largest, builtins.min: smallest, builtins.any: any_of, builtins.all: all_of,
 }

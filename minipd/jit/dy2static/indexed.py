@@ -94,11 +94,12 @@ def make_enumerate(iterable: Any, start: Any = 0) -> Any:
 def make_zip(*iterables: Any, strict: bool = False) -> Any:
     """`zip(...)`; beside what the program counts, everything else is taken by index too, so it has to be a tensor."""
     found = [indexed(x) for x in iterables]
-    if not any(found):
+    if all(items is None for items in found):
         return zip(*iterables, strict=strict)
+    counted = next(items.what for items in found if items is not None)
     for i, (x, items) in enumerate(zip(iterables, found, strict=True)):
         if items is None and not isinstance(x, (Tensor, range)):
-            raise TypeError(f"zip: expected tensors and ranges beside {next(filter(None, found)).what}, got "
+            raise TypeError(f"zip: expected tensors and ranges beside {counted}, got "
                             f"{type(x).__name__}; stack it into a tensor")
         if items is None:
             found[i] = _fixed(x)

@@ -25,7 +25,7 @@ from minipd.jit.dy2static.expressions import Expressions
 from minipd.jit.dy2static.levels import tell_rewritten
 from minipd.jit.dy2static.loop_exits import LoopExits
 from minipd.jit.dy2static.nodes import JST, at
-from minipd.jit.dy2static.scopes import INNER, Fresh, bound, declared, is_generator, reads_frame
+from minipd.jit.dy2static.scopes import INNER, Fresh, bound, declared, is_generator, is_part, reads_frame
 from minipd.jit.dy2static.source import Function, Source, source_of
 from minipd.jit.dy2static.to_functions import ToFunctions
 
@@ -156,10 +156,15 @@ def _extract(node: Function, source: Source, original: types.CodeType) -> types.
     for name in path:
         code = next(c for c in code.co_consts if isinstance(c, types.CodeType) and c.co_name == name)
     code = code.replace(co_name=original.co_name, co_firstlineno=original.co_firstlineno)
-    return _renamed(code, code.co_qualname, original.co_qualname)
+    parts = {n.name for n in ast.walk(node) if isinstance(n, ast.FunctionDef) and is_part(n)}
+    return _renamed(code, code.co_qualname, original.co_qualname, parts)
 
 
-def _renamed(code: types.CodeType, old: str, new: str) -> types.CodeType:
-    """The code, and that of functions inside, with the qualified names that the user's function gives them."""
-    constants = tuple(_renamed(c, old, new) if isinstance(c, types.CodeType) else c for c in code.co_consts)
-    return code.replace(co_consts=constants, co_qualname=new + code.co_qualname.removeprefix(old))
+def _renamed(code: types.CodeType, old: str, new: str, parts: set[str]) -> types.CodeType:
+    """The code, and that of functions inside, with the qualified names that the user's function gives them, as if no
+    part of it had been moved."""
+    def renamed(c: types.CodeType) -> types.CodeType:
+        return _renamed(c, code.co_qualname, new if code.co_name in parts else qualname, parts)
+    qualname = new + code.co_qualname.removeprefix(old)
+    constants = tuple(renamed(c) if isinstance(c, types.CodeType) else c for c in code.co_consts)
+    return code.replace(co_consts=constants, co_qualname=qualname)

@@ -113,7 +113,8 @@ class Fresh:
 
     def __init__(self, node: ast.AST):
         self.taken = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} | {
-            n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
+            n.arg for n in ast.walk(node) if isinstance(n, ast.arg)} | {
+            n.name for n in ast.walk(node) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
 
     def __call__(self, stem: str) -> str:
         i = 0

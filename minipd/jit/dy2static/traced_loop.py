@@ -158,6 +158,7 @@ class TracedLoop:
                 if i in self.guarded or not place.is_variable:
                     raise TypeError(self._changes(place, old, new)) from None
                 self._drop(i, self._changes(place, old, new), Undecided)
+                leave_empty(self.where, place.name, *self.dropped[i])       # the body may look at it, too
                 again = True
         if again:
             raise Again
