@@ -1,12 +1,15 @@
 """PIR: programs as data.
 
+    context                what all programs share: one object for equal types and attributes; the dialects
     types, attributes      what values and properties of operations can be
     value, operation, block, region, program     the graph
-    dialect, builtin, effects    which operations there are
+    dialect, builtin, effects    which operations there are, and how to declare more
+    traits, interfaces     what may be assumed of an operation, and what it can do
     schema                 how a call of a row is laid out as an operation
-    verify, equality       is it well formed; do two say the same
+    verify, signature, equality  is it well formed, by itself and where it stands; do two say the same
     printer, parser        the two print styles, and reading the exact one back
     builder, trace, traced programs from code: by hand, the trace interpreter, `trace(fn, *specs)`
+    mapping                copies
     shape_data             what is known of tensors of sizes; the dialect shape
     backward, dce          gradients of programs, through the rows' own rules; removing what is dead
     interpret              what a program means: numpy, one operation at a time, everything checked

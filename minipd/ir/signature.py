@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from inspect import cleandoc
 from typing import TYPE_CHECKING
 
-from minipd.ir.attributes import ArrayAttribute
+from minipd.ir.attributes import ArrayAttribute, BoolAttribute
 from minipd.ir.builtin import PARAMETER_FLAGS
 from minipd.ir.dialect import COMMON_ATTRIBUTES, OpInfo, TypeConstraint
 from minipd.ir.traits import check_of
@@ -80,9 +80,10 @@ def _check_attributes(op: Operation, info: OpInfo) -> None:
                              f"{found}")
     for name in ("stop_gradient", "persistable", *(PARAMETER_FLAGS if op.name() == "builtin.parameter" else ())):
         flag = op.attributes.get(name)
-        if flag is not None and not (isinstance(flag, ArrayAttribute) and len(flag.items) == op.num_results()):
+        if flag is not None and not (isinstance(flag, ArrayAttribute) and len(flag.items) == op.num_results()
+                                     and all(isinstance(item, BoolAttribute) for item in flag.items)):
             raise ValueError(f"attribute {name!r}: expected an array with one entry for each of the "
-                             f"{op.num_results()} results, got {flag}")
+                             f"{op.num_results()} results, true or false, got {flag}")
 
 
 def _check_types(what: str, values: Sequence[Value], names: tuple[str, ...], info: OpInfo) -> None:

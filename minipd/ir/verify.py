@@ -4,7 +4,7 @@
        and no operand is left out.
     2. SSA: a value is defined once, before its uses, and is seen from where it is used (a region sees the values of the
        blocks around it; what is defined in a region is not seen outside).
-    3. Use lists and operands agree, in both directions.
+    3. What points to each other does so both ways: use lists and operands, neighbours, owners and what they own.
     4. For an operator of the table, shape and dtype of the results are what its shape rule gives for the operands, and
        what the rule must assume of symbolic dimensions is on record in the program.
     5. A region ends with its terminator; elsewhere there is none.
@@ -59,12 +59,16 @@ def verify(program: Program, allow_unregistered: bool = False) -> Program:
     visible: set[Value] = set()
     assumed = program.constraints.copy()        # what shape rules assume beyond them goes here
     for op in _walk(program.global_block(), visible):
+        _check_links(op)
         _check_scope(op, visible)
         if program.form == "paddle" or allow_unregistered and not op.info.registered:
             _check_regions(op)
             continue
         try:
             info = op_info(op.name())
+        except KeyError as error:
+            raise VerifyError(op, error.args[0]) from None
+        try:
             check_signature(op, info)
             _check_regions(op)
             check_declared(op, info)
@@ -77,8 +81,6 @@ def verify(program: Program, allow_unregistered: bool = False) -> Program:
                                               "change sizes within `with program.constraints.collect():`")
         except VerifyError:
             raise
-        except KeyError as error:
-            raise VerifyError(op, error.args[0]) from None
         except (TypeError, ValueError) as error:
             raise VerifyError(op, str(error)) from error
         _check_unique(op, names)
@@ -114,11 +116,8 @@ def _check_scope(op: Operation, visible: set[Value]) -> None:
             raise VerifyError(op, f"operand {operand.index()}: expected it in the use list of {describe(value)}, which "
                                   "misses it; change operands with set_source only")
         if value not in visible:
-            defined = value.get_defining_op()
-            late = defined is not None and defined.parent is op.parent is not None
-            where = "after its use" if late else "in a region that is not around it, or nowhere in the program"
             raise VerifyError(op, f"operand {operand.index()}: expected a value that is defined before and seen from "
-                                  f"here, got {describe(value)}, which is defined {where}")
+                                  f"here, got {describe(value)}, which is defined {_where(value, op)}")
     for result in op.results():
         if result in visible:
             raise VerifyError(op, f"{describe(result)} is defined twice: the operation is in two places")
@@ -128,9 +127,54 @@ def _check_scope(op: Operation, visible: set[Value]) -> None:
                                       f"{use.owner().name()}, which holds another value")
 
 
+def _where(value: Value, op: Operation) -> str:
+    """Where a value comes into being that `op` does not see."""
+    block = value.parent_block()
+    if block is None:
+        return "nowhere in the program: its operation is in no block"
+    if block is op.parent:
+        return "after its use"
+    if _root(block) is not _root(op.parent):
+        return "nowhere in the program, but in another one"
+    owner = block.parent_op
+    return "after its use" if owner is None else f"in a region that is not around it, of {owner.name()}"
+
+
+def _root(block: Block | None) -> Block | None:
+    while block is not None and block.parent_block is not None:
+        block = block.parent_block
+    return block
+
+
+def _check_links(op: Operation) -> None:
+    """What points to each other does so both ways: neighbours, operands, results, regions, blocks, arguments."""
+    block = op.parent
+    if block is None or (op.prev.next if op.prev else block.front()) is not op or \
+            (op.next.prev if op.next else block.back()) is not op:
+        raise VerifyError(op, "expected a place between its neighbours in its block, got one that they do not know; "
+                              "insert and remove through the block")
+    for i, operand in enumerate(op.operands()):
+        if operand.owner() is not op or operand.index() != i:
+            raise VerifyError(op, f"operand {i}: expected it to belong here, got {operand}")
+    for i, result in enumerate(op.results()):
+        if result.get_defining_op() is not op or result.index() != i:
+            raise VerifyError(op, f"result {i}: expected it to belong here, got {describe(result)}")
+    for i, region in enumerate(op.regions):
+        if region.parent_op is not op:
+            raise VerifyError(op, f"region {i}: expected it to belong here, got one of "
+                                  f"{'a program' if region.parent_op is None else region.parent_op.name()}")
+        for inner in region.blocks:
+            if inner.region is not region:
+                raise VerifyError(op, f"region {i}: expected blocks that belong to it, got one of another region")
+            for n, arg in enumerate(inner.args()):
+                if arg.parent_block() is not inner or arg.index() != n:
+                    raise VerifyError(op, f"region {i}: expected block argument {n} to belong to its block, got "
+                                          f"{describe(arg)}")
+
+
 def _check_regions(op: Operation) -> None:
     for i, region in enumerate(op.regions):
-        if region.parent_op is not op or len(region.blocks) != 1:
+        if len(region.blocks) != 1:
             raise VerifyError(op, f"region {i}: expected one block, got {len(region.blocks)}")
         end = region.front().back()
         if end is None or IrTrait.TERMINATOR not in end.info.traits:
