@@ -282,3 +282,122 @@ def test_assumptions_are_on_record(program, build):
     for constraint in elsewhere:
         program.constraints.add(constraint)
     verify(program)
+
+
+# ------------------------------------------------------------------------------- where a value is that is not seen
+def test_where_a_value_is_that_is_not_seen(program, build, x):
+    gone, = build.call(ROWS["tanh"], (x,), {})
+    user, = build.call(ROWS["exp"], (gone,), {})
+    program.global_block().remove(gone.get_defining_op())
+    fails(program, "pd_op.exp: operand 0: .*defined nowhere in the program: its operation is in no block")
+    user.get_defining_op().operand(0).set_source(Builder(Program().global_block()).full((2, 3), 1.0, "float32"))
+    fails(program, "pd_op.exp: operand 0: .*defined nowhere in the program, but in another one")
+
+
+def test_an_argument_of_another_block_is_not_seen(program, build, x):
+    op = loop(build)
+    arg = op.regions[0].front().args()[0]
+    build.call(ROWS["tanh"], (arg,), {})
+    fails(program, "pd_op.tanh: operand 0: .*got block argument 0: tensor<f32>, .* region .* around it, of pd_op.while")
+
+
+def test_the_result_of_a_loop_is_not_seen_in_its_body(program, build, x):
+    op = loop(build)
+    Builder(op.regions[0].front(), op.regions[0].front().back()).call(ROWS["tanh"], (op.result(0),), {})
+    fails(program, "pd_op.tanh: operand 0: expected a value that is defined before .*result 0 of pd_op.while.* after")
+
+
+def test_a_region_within_a_region_sees_the_arguments_around_it(program, build, x):
+    body = loop(build).regions[0].front()
+    inside = Builder(body, body.back())
+    _, (true, false) = branch(inside, 0)
+    true.call(ROWS["tanh"], (body.args()[0],), {})
+    verify(program)
+
+
+# ----------------------------------------------------------------------------------------------------- loops
+def loop(build):
+    """A loop that carries one number and never ends."""
+    go, start = build.full((), True, "bool"), build.full((), 1.0, "float32")
+    op = build.build("pd_op.while", [go, start], {}, [start.type()], 1)
+    inside = Builder(op.regions[0].add_block())
+    inside.build("cf.yield", [inside.full((), True, "bool"), inside.block.add_arg(start.type())])
+    return op
+
+
+@pytest.mark.parametrize("spoil, message", [
+    (lambda op, end, x: op.operand(0).set_source(x), "operand 0: expected a condition of type tensor<b>, got tensor<2x3"),
+    (lambda op, end, x: op.operand(1).set_source(x), r"the arguments of the body: expected \(tensor<2x3xf32>\), got "),
+    (lambda op, end, x: op.result(0).set_type(F23), r"results: expected \(tensor<f32>\), got \(tensor<2x3xf32>\)"),
+    (lambda op, end, x: end.operand(0).set_source(x), "what the body yields first: expected a condition of type tenso"),
+    (lambda op, end, x: end.operand(1).set_source(x), r"what the body yields after its condition .*: expected \(ten"),
+    (lambda op, end, x: end.drop_operands(), "what the body yields: expected whether to go on, and the values car"),
+    (lambda op, end, x: end.erase(), "region 0: expected cf.yield at its end, got pd_op.full"),
+    (lambda op, end, x: op.regions[0].add_block(), "region 0: expected one block, got 2")])
+def test_loops(program, build, x, spoil, message):
+    op = loop(build)
+    verify(program)
+    spoil(op, op.regions[0].front().back(), x)
+    fails(program, f"pd_op.while: {message}")
+
+
+# ---------------------------------------------------------------------------------- types of the ends of stacks
+def test_a_stack_has_three_ends_in_order(program, build, x):
+    build.build("cf.stack_create", (), {}, [StackType(end) for end in ("inlet", "stack", "outlet")])
+    fails(program, "cf.stack_create: result 0: expected cf.stack, got cf.inlet")
+
+
+@pytest.mark.parametrize("name, end, expected", [
+    ("cf.tuple_push", 2, "cf.inlet, got cf.outlet"), ("cf.tuple_pop", 0, "cf.outlet, got cf.stack"),
+    ("cf.has_elements", 1, "cf.stack, got cf.inlet")])
+def test_each_takes_its_end_of_the_stack(program, build, x, name, end, expected):
+    results = [DenseTensorType((1,), "bool")] if name == "cf.has_elements" else []
+    build.build(name, [stack(build)[end]], {}, results)
+    fails(program, f"{name}: operand 0: expected {expected}")
+
+
+def test_a_vector_is_taken_apart(program, build, x):
+    build.build("builtin.split", [x], {}, [F23])
+    fails(program, "builtin.split: operand 0: expected a value of type vec, got tensor<2x3xf32>")
+
+
+# ------------------------------------------------------------------------------------------------ kinds, and links
+def test_flags_are_true_or_false(program, build, x):
+    x.get_defining_op().set_attr("stop_gradient", ("no",))
+    fails(program, r"pd_op.data: attribute 'stop_gradient': expected an array .* true or false, got \[\"no\"\]")
+
+
+@pytest.mark.parametrize("name, value, expected", [
+    ("name", 3, r"str, got i64\(3\)"), ("shape", 6, r"ints or array, got i64\(6\)"), ("dtype", "float32", "dtype, ")])
+def test_attributes_are_of_their_kind(program, build, x, name, value, expected):
+    x.get_defining_op().set_attr(name, value)
+    fails(program, f"pd_op.data: attribute '{name}': expected one of kind {expected}")
+
+
+def test_neighbours_know_each_other(program, build, x):
+    op = build.call(ROWS["tanh"], (x,), {})[0].get_defining_op()
+    op.prev = None
+    fails(program, "pd_op.data: expected a place between its neighbours in its block, got one that they do not know")
+
+
+def test_operands_and_results_belong_to_one_operation(program, build, x):
+    first = build.call(ROWS["tanh"], (x,), {})[0].get_defining_op()
+    second = build.call(ROWS["exp"], (x,), {})[0].get_defining_op()
+    own, second._results = second._results, first._results
+    fails(program, "pd_op.exp: result 0: expected it to belong here, got result 0 of pd_op.tanh")
+    second._results = own
+    build.call(ROWS["add"], (x, x), {})[0].get_defining_op()._operands.reverse()
+    fails(program, "pd_op.add: operand 0: expected it to belong here, got operand 1 of pd_op.add")
+
+
+def test_regions_blocks_and_arguments_belong_to_one_operation(program, build, x):
+    first, second = loop(build), loop(build)
+    own, second.regions = second.regions, first.regions
+    fails(program, "pd_op.while: region 0: expected it to belong here, got one of pd_op.while")
+    second.regions = own
+    block = own[0].front()
+    own[0].blocks[0] = first.regions[0].front()
+    fails(program, "pd_op.while: region 0: expected blocks that belong to it, got one of another region")
+    own[0].blocks[0] = block
+    block._args = first.regions[0].front()._args
+    fails(program, "pd_op.while: region 0: expected block argument 0 to belong to its block, got block argument 0")
