@@ -153,7 +153,9 @@ class Watch:
             self.found[at] = Guard(owner, kind, name, value, whole)
 
     def note_layer(self, layer: Layer, name: str, value: Any) -> None:
-        """An attribute of a layer is read."""
+        """An attribute of a layer is read.  (What a property computes, it reads too.)"""
+        if isinstance(getattr(type(layer), name, None), property):
+            return
         if type(value) is types.MethodType:
             if getattr(value, "__self__", None) is layer:
                 self.reads.follow(value)

@@ -102,6 +102,6 @@ class _Replay:
         body = op.regions[0].front()
         going, *carried = [self.env[v] for v in op.operands_source()]
         while bool(going):
-            self.env.update(zip(body.arguments(), carried, strict=True))
+            self.env.update(zip(body.args(), carried, strict=True))
             going, *carried = self.walk(body)
         self.env.update(zip(op.results(), carried, strict=True))
