@@ -48,6 +48,9 @@ def evaluate(program: Program, run: Callable, read: Callable[[Operation], Any],
     def walk(block: Block) -> list[Any]:
         for op in block:
             name = op.name()
+            if name == "builtin.split" and (bundle := op.operand_source(0).get_defining_op()) is not None and \
+                    bundle.name() == "builtin.combine":
+                env.update(zip(op.results(), [env[v] for v in bundle.operands_source()], strict=True))
             if name in BUNDLES or IrTrait.CONSTANT in op.info.traits and is_attribute_only(op):
                 continue
             if name in ("pd_op.data", "builtin.parameter"):

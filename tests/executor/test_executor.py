@@ -6,13 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minipd.executor import Executor, Memory, Scope
-from minipd.framework.context import Kernels
 from minipd.framework.dim import symbol
 from minipd.framework.meta import Meta
 from minipd.framework.row import ROWS
 from minipd.ir import DenseTensorType, Program
 from minipd.ir.builder import Builder
-from minipd.ir.schema import op_attrs, result_values, tensor_operands
+from minipd.ir.interpret import interpret
 from minipd.ir.traced import trace
 from minipd.ops.broadcast import expand_as
 from minipd.ops.elementary import tanh
@@ -36,33 +35,6 @@ def array(*values):
 
 
 # ------------------------------------------------------------------------------------------------ the meaning
-def interpret(program, feed, scope):
-    """The definition of what a program means: operation by operation, nothing prepared, nothing freed."""
-    env, outputs, run = {}, {}, Kernels().run
-
-    def block(ops):
-        for op in ops:
-            match op.name():
-                case "pd_op.data":
-                    env[op.result(0)] = feed[op.attrs()["name"]]
-                case "builtin.parameter":
-                    env[op.result(0)] = scope[op.attrs()["parameter_name"]]
-                case "builtin.set_parameter":
-                    outputs[op.attrs()["parameter_name"]] = env[op.operand_source(0)]
-                case "builtin.combine" | "builtin.split" | "cf.yield":
-                    pass
-                case "pd_op.if":
-                    taken = op.regions[0 if env[op.operand_source(0)] else 1].front()
-                    block(taken.ops)
-                    ends = [env[v] for v in taken.back().operands_source()]
-                    env.update(zip(op.results(), ends, strict=True))
-                case _:
-                    out = run(op.row, [env[v] for v in tensor_operands(op)], op_attrs(op))
-                    env.update(zip(result_values(op), out if op.row.multi else (out,), strict=False))
-    block(program.global_block().ops)
-    return outputs
-
-
 @given(programs(symbolic=False, max_ops=15), st.data())
 @settings(max_examples=80)
 @np.errstate(all="ignore")
@@ -80,7 +52,7 @@ def test_random_programs_mean_what_the_interpreter_says(program, data):
     feed = {op.attrs()["name"]: filled(op.result(0)) for op in program.walk() if op.name() == "pd_op.data"}
     scope = Scope({name: filled(v) for name, v in program.parameters().items()})
     first = dict(scope)
-    expected = interpret(program, feed, first)
+    _, expected = interpret(program, feed, first)
     executor = Executor(program)
     for _ in range(2):                  # the second time, the arena holds what the first has left there
         scope, memory = Scope(first), Memory()
