@@ -1,0 +1,125 @@
+"""The texts of both, compared: `python -m tools.interop.text`.
+
+For every program of `programs.py`: whether minipd prints it as Paddle does; whether what Paddle prints, its backward
+program too, reads and prints again the same; and whether the gradients of Paddle's backward program, read as calls of
+our rules and run here, are those that Paddle computes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import minipd
+from minipd.ir.evaluate import evaluate
+from minipd.ir.paddle.load import Loader
+from minipd.ir.parser import parse
+from minipd.ir.program import Program
+from tools.interop.programs import PROGRAMS, build
+
+
+def main(peer: str, only: list[str]) -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "texts.json")
+        subprocess.run([peer, str(Path(__file__).with_name("programs.py")), str(path)], check=True, capture_output=True)
+        theirs = json.loads(path.read_text())
+    return compare(theirs, only)
+
+
+def compare(theirs: dict[str, Any], only: list[str]) -> int:
+    minipd.enable_static()
+    failures = 0
+    print("| program | text equal | startup equal | reads and prints | gradients |\n| --- | --- | --- | --- | --- |")
+    details = []
+    for name in only or PROGRAMS:
+        given = theirs[name]
+        cells = []
+        main, startup, _ = build(minipd, PROGRAMS[name])
+        for want, got in ((given["main"], str(main)), (given["startup"], str(startup))):
+            want, got = plain(want), plain(got)
+            cells.append("yes" if want.strip() == got.strip() else "NO")
+            if cells[-1] == "NO":
+                details += [f"\n{name}:", *list(difflib.unified_diff(want.splitlines(), got.splitlines(), "paddle",
+                                                                     "minipd", lineterm="", n=0))[2:14]]
+        texts = [given["main"], given["startup"], *([given["backward"]["text"]] if "backward" in given else [])]
+        cells.append("yes" if all(parse(t.strip() + "\n", "paddle").to_string("paddle").strip() == t.strip()
+                                  for t in texts) else "NO")
+        cells.append(gradients(given["backward"]) if "backward" in given else "-")
+        failures += any(c not in ("yes", "-") and not _same(c) for c in cells)
+        print(f"| {name} | {' | '.join(cells)} |")
+    print("\n".join(details))
+    return failures
+
+
+def plain(text: str) -> str:
+    """Without the numbers of layers in names: the two count what they have made before."""
+    return re.sub(r'"(\w+?)_\d+\.(\w+?)_\d+"', r'"\1.\2"', text)
+
+
+def _same(cell: str) -> bool:
+    try:
+        return float(cell) <= 1e-5
+    except ValueError:
+        return False
+
+
+def gradients(given: dict[str, Any]) -> str:
+    """The largest relative difference of the gradients that Paddle's program computes here and there."""
+    program = parse(given["text"].strip() + "\n", "paddle")
+    loader = Loader(program)
+    with loader.program.constraints.collect():
+        loader.blocks(program.global_block(), loader.program.global_block())
+    ops = program.global_block().ops
+    outputs = [loader.values.get(ops[i].result(j)) for i, j in map(tuple, given["places"])]
+    strange = sorted({op.name() for op in loader.program.walk() if not op.info.registered})
+    if strange:
+        return f"not read: {', '.join(strange)}"
+    try:
+        got = run(loader.program, outputs, given)
+    except Exception as error:          # one program that fails is one row of the table
+        return f"{type(error).__name__}: {str(error)[:100]}"
+    worst = 0.0
+    for a, b in zip(got, given["values"], strict=True):
+        b = np.asarray(b)
+        if a.shape != b.shape:
+            return f"shape {a.shape} against {b.shape}"
+        worst = max(worst, float(np.max(np.abs(a - b) / (np.abs(b).max() + 1e-6), initial=0.0)))
+    return f"{worst:.0e}"
+
+
+def run(program: Program, outputs: list, given: dict[str, Any]) -> list[np.ndarray]:
+    for i, value in enumerate(outputs):
+        from minipd.ir.builder import Builder
+        Builder(program.global_block()).output(f"out{i}", value)
+    found: dict[str, Any] = {}
+
+    def read(op: Any) -> Any:
+        a = op.attributes
+        held = given["feeds"][a["name"].value] if "name" in a else given["parameters"][a["parameter_name"].value]
+        return np.asarray(held, op.result(0).dtype)
+    return _run(program, read, found, len(outputs))
+
+
+def _run(program: Program, read: Any, found: dict[str, Any], n: int) -> list[np.ndarray]:
+    def compute(row: Any, payloads: Any, attrs: dict) -> Any:
+        return row.kernel(*payloads, **attrs)
+
+    def control(op: Any, env: dict, walk: Any) -> None:
+        if op.name() != "pd_op.if":
+            raise NotImplementedError(op.name())
+        chosen = op.regions[0 if env[op.operand_source(0)] else 1]
+        env.update(zip(op.results(), walk(chosen.front()), strict=True))
+    evaluate(program, compute, read, lambda op, x: found.__setitem__(op.attributes["output_name"].value, x), control)
+    return [found[f"out{i}"] for i in range(n)]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))
