@@ -7,6 +7,7 @@ is a function like any other.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from minipd.framework import dtype as dtypes
@@ -64,8 +65,7 @@ class _Rerun:
                 self.call(op)
             elif name == "pd_op.if":
                 true, false = (region.front() for region in op.regions)
-                self.bind(op, cond(env[op.operand_source(0)], lambda b=true: self.walk(b),
-                                   lambda b=false: self.walk(b)))
+                self.bind(op, cond(env[op.operand_source(0)], partial(self.walk, true), partial(self.walk, false)))
             elif name == "pd_op.while":
                 self.loop(op)
             else:
