@@ -1,5 +1,6 @@
 """The training step of a Llama: what it holds at most, and what it writes over."""
 
+import random
 import tracemalloc
 
 import numpy as np
@@ -16,6 +17,7 @@ from minipd.nn.clip import ClipGradByGlobalNorm
 from minipd.optimizer import AdamW
 from minipd.parallel.static_step import StaticStep
 from minipd.parallel.step import shard_model
+from tests.executor.test_schedule import any_order, run_in
 
 BATCH, SEQ = 4, 32
 CONFIG = ModelConfig(vocab_size=256, dim=64, layers=2, heads=4, kv_heads=2, ffn_dim=128, max_seq=SEQ)
@@ -97,6 +99,29 @@ def test_the_allocator_says_the_same(step):
     finally:
         tracemalloc.stop()
     assert peak - before <= 0.1 * step.train.executor.plan().size + 4 * BATCH * SEQ * CONFIG.vocab_size * 4
+
+
+def test_another_order_gives_the_same_step(step):
+    """What must come before what is known of a whole training step: any order that respects it trains alike."""
+    executor = step.train.executor
+    graph, plain = executor.dependencies(), executor.run
+    assert len(graph.instructions) > 100 and graph.reduced()
+    state = {name: array.copy() for name, array in step.train.scope.items()}
+
+    def stepped():
+        for name, array in state.items():
+            step.train.scope[name] = array.copy()
+        step(*batch(3))
+        return {name: array.copy() for name, array in step.train.scope.items()}
+    expected = stepped()
+    try:
+        for seed in range(2):
+            order = any_order(graph, random.Random(seed))
+            executor.run = lambda feed, scope, order=order: run_in(executor, order, feed, scope, plain)
+            for name, found in stepped().items():
+                np.testing.assert_array_equal(found, expected[name], err_msg=name)
+    finally:
+        executor.run = plain
 
 
 def test_state_is_written_over(step):
