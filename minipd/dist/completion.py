@@ -24,7 +24,7 @@ from minipd.ir.builtin import pushed_values
 from minipd.ir.evaluate import evaluate
 from minipd.ir.operation import Operation, user_error
 from minipd.ir.program import Program
-from minipd.ir.types import VectorType
+from minipd.ir.types import TensorType, VectorType
 
 __all__ = ["complete"]
 
@@ -42,6 +42,8 @@ def complete(program: Program, mesh: ProcessMesh, marks: Marks) -> Program:
         env = evaluate(program, current().run, lambda op: read_meta(op, mesh, marks(op)), lambda op, payload: None,
                        Branches(mesh))
     for value, payload in env.items():
+        if not isinstance(value.type(), TensorType):        # an end of a stack
+            continue
         placements = payload.placements if type(payload) is DistValue else (Replicate(),) * mesh.ndim
         value.set_type(DistTensorType(value.shape, value.dtype, mesh, placements))
     for op in program.walk():

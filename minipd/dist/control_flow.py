@@ -1,4 +1,4 @@
-"""Control flow in global programs: what a branch means to completion and to partition.
+"""Control flow in global programs: what branches and loops mean to completion and to partition.
 
 Both evaluate *both* regions, under the interpreter that evaluates everything else: completion to find placements,
 partition to write them.  Every rank takes the same branch, because the condition is replicated; so a branch may
@@ -10,24 +10,31 @@ it would be so in one branch only.
 Both regions must yield a result under the same placements, so completion writes a reshard before a yield where they do
 not.  On a mesh axis on which one of them is replicated it takes the other's placement, which costs nothing; on one on
 which they are placed in two ways both are replicated, with a warning.
+
+A loop's body must leave what it carries as it got it.  Completion starts with the placements of what the loop starts
+with, evaluates the body, lets both agree as branches do, and evaluates it again until nothing changes; so what the body
+shards is sharded from the start.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement, Replicate
+from minipd.dist.rows import whole
 from minipd.dist.value import DistValue
+from minipd.framework.meta import Meta
 from minipd.framework.rank import current
 from minipd.framework.row import ROWS
-from minipd.ir.block import Block
 from minipd.ir.builder import Builder
 from minipd.ir.evaluate import Walk
 from minipd.ir.operation import Operation, captured, user_error
 from minipd.ir.trace import Trace
-from minipd.ir.types import StackType
+from minipd.ir.types import DenseTensorType, StackType
 from minipd.ir.value import Value
 
 __all__: list[str] = []
@@ -42,8 +49,6 @@ class Branches:
     def __init__(self, mesh: ProcessMesh):
         self.mesh = mesh
         self.replicated: Placements = (Replicate(),) * mesh.ndim
-        #: the operation that created a stack -> the payloads pushed onto it
-        self.pushed: dict[Operation | None, list[Any]] = {}
 
     def __call__(self, op: Operation, env: Env, walk: Walk) -> None:
         """What `evaluate` asks of control flow."""
@@ -51,17 +56,22 @@ class Branches:
             case "pd_op.if":
                 self.enter(op, env)
                 self.branch(op, env, walk)
+            case "pd_op.while":
+                self.enter(op, env)
+                self.loop(op, env, walk)
             case "cf.stack_create":
                 self.create(op, env)
             case "cf.tuple_push":
                 stack, *values = op.operands_source()
-                self.pushed[stack.get_defining_op()] = [renewed(env[v]) for v in values]
-                self.push(op, env, self.pushed[stack.get_defining_op()])
+                env[stack].pushed[:] = [renewed(env[v]) for v in values]
+                self.push(op, env, env[stack].pushed)
             case "cf.tuple_pop":
-                self.pop(op, env, self.pushed[op.operand_source(0).get_defining_op()])
+                self.pop(op, env, env[op.operand_source(0)].pushed)
+            case "cf.has_elements":
+                self.count(op, env)
             case _:
-                raise NotImplementedError(user_error(op, "expected control flow that can be distributed (pd_op.if); "
-                                                     "run this program on one rank, or write it without"))
+                raise NotImplementedError(user_error(op, "expected control flow that can be distributed (pd_op.if, "
+                                                     "pd_op.while); run this program on one rank, or write it without"))
 
     def placed(self, x: Any, placements: Placements) -> DistValue:
         """A payload under `placements`."""
@@ -84,20 +94,50 @@ class Branches:
                 differ.append(f"result {i} is {pair[0]!r} in one and {pair[1]!r} in the other")
             placements = tuple(p or Replicate() for p in agreed)
             for region, x in zip(op.regions, pair, strict=True):
-                self.bring(region.front(), i, x, placements, env)
+                self.bring(region.front().back(), i, x, placements, env)
             env[result] = renewed(self.placed(pair[0], placements))
         if differ:
             warnings.warn(user_error(op, f"expected branches that place their results alike, but {'; '.join(differ)}. "
                                      "Replicated where they differ, which communicates; reshard inside one branch"),
                           stacklevel=2)
 
-    def bring(self, block: Block, i: int, x: Any, placements: Placements, env: Env) -> None:
-        """Write a reshard before the yield of a region, unless what it yields is placed so."""
+    def loop(self, op: Operation, env: Env, walk: Walk) -> None:
+        """Evaluate the body until it leaves what it carries placed as it gets it."""
+        body = op.regions[0].front()
+        inputs = [env[v] for v in op.operands_source()]
+        placements = [whole(self.placements_of(x)) for x in inputs[1:]]
+        differ: dict[tuple[int, int], str] = {}
+        while True:
+            for arg, x, p in zip(body.args(), inputs[1:], placements, strict=True):
+                env[arg] = renewed(self.placed(x, p))
+            yields = walk(body)
+            found = []
+            for i, (before, x) in enumerate(zip(placements, yields[1:], strict=True)):
+                agreed = list(map(meet, before, whole(self.placements_of(x)), self.mesh.sizes))
+                for axis, p in enumerate(agreed):
+                    if p is None:
+                        differ[i, axis] = f"variable {i} is {env[body.args()[i]]!r} before an iteration and {x!r} after"
+                found.append(tuple(p if p is not None and (i, axis) not in differ else Replicate()
+                                   for axis, p in enumerate(agreed)))
+            if found == placements:
+                break
+            placements = found
+        if differ:
+            warnings.warn(user_error(op, "expected a body that places what it carries as it gets it, but "
+                                     f"{'; '.join(differ.values())}. Replicated where they differ, which communicates; "
+                                     "reshard at the end of the body"), stacklevel=2)
+        for at, payloads in ((op, inputs), (body.back(), yields)):
+            for i, (x, p) in enumerate(zip(payloads, (self.replicated, *placements), strict=True)):
+                self.bring(at, i, x, p, env)
+        for result, x, p in zip(op.results(), inputs[1:], placements, strict=True):
+            env[result] = renewed(self.placed(x, p))
+
+    def bring(self, end: Operation | None, i: int, x: Any, placements: Placements, env: Env) -> None:
+        """Write a reshard of operand `i` before an operation, unless that is placed so."""
         if placements != (x.placements if type(x) is DistValue else self.replicated):
-            end = block.back()
-            assert end is not None
-            value, = Builder(block, end).call(ROWS["reshard"], [end.operand_source(i)],
-                                              {"mesh": self.mesh, "placements": placements})
+            assert end is not None and end.parent is not None
+            value, = Builder(end.parent, end).call(ROWS["reshard"], [end.operand_source(i)],
+                                                   {"mesh": self.mesh, "placements": placements})
             end.operand(i).set_source(value)
             env[value] = renewed(self.placed(x, placements))
 
@@ -107,6 +147,8 @@ class Branches:
 
     def create(self, op: Operation, env: Env) -> None:
         """A stack has no placements."""
+        stack = Stack()
+        env.update((end, stack) for end in op.results())
 
     def push(self, op: Operation, env: Env, payloads: list[Any]) -> None:
         """Nor has a push results."""
@@ -114,6 +156,10 @@ class Branches:
     def pop(self, op: Operation, env: Env, payloads: list[Any]) -> None:
         """What was pushed, placed as it was then."""
         env.update(zip(op.results(), map(renewed, payloads), strict=True))
+
+    def count(self, op: Operation, env: Env) -> None:
+        """Every rank pushes as often as the others."""
+        env[op.result(0)] = Meta(op.result(0).shape, op.result(0).dtype)
 
 
 class LocalBranches(Branches):
@@ -139,23 +185,57 @@ class LocalBranches(Branches):
         for result, local, placed in zip(op.results(), new.results(), placements, strict=True):
             env[result] = DistValue(local, result.shape, result.dtype, self.mesh, placed)
 
+    def loop(self, op: Operation, env: Env, walk: Walk) -> None:
+        placements = [self.replicated, *(r.type().placements for r in op.results())]        # type: ignore[attr-defined]
+
+        def locals_of(payloads: Iterable[Any]) -> list[Value]:
+            return [self.local(self.placed(x, p)) for x, p in zip(payloads, placements, strict=True)]
+        body, inputs = op.regions[0].front(), locals_of(env[v] for v in op.operands_source())
+        new = self.trace.build.build("pd_op.while", inputs, dict(op.attributes), [v.type() for v in inputs[1:]], 1)
+        target = new.regions[0].add_block()
+        with self.trace.inside(target):
+            for arg, v, p in zip(body.args(), inputs[1:], placements[1:], strict=True):
+                local = target.add_arg(v.type())
+                local.attributes.update(arg.attributes)
+                env[arg] = DistValue(local, arg.shape, arg.dtype, self.mesh, p)
+            self.trace.build.build("cf.yield", locals_of(walk(body)))
+        for result, made, p in zip(op.results(), new.results(), placements[1:], strict=True):
+            env[result] = DistValue(made, result.shape, result.dtype, self.mesh, p)
+
     def create(self, op: Operation, env: Env) -> None:
         new = self.trace.build.build("cf.stack_create", (), {}, [StackType(end) for end in StackType.ENDS])
-        env.update(zip(op.results(), new.results(), strict=True))
+        pushed: list[Any] = []
+        env.update((end, Stack(pushed, local)) for end, local in zip(op.results(), new.results(), strict=True))
 
     def push(self, op: Operation, env: Env, payloads: list[Any]) -> None:
         values = [self.local(x) for x in payloads]
-        self.trace.build.build("cf.tuple_push", [env[op.operand_source(0)], *values])
+        self.trace.build.build("cf.tuple_push", [env[op.operand_source(0)].local, *values])
         payloads[:] = map(renewed, payloads, values)
 
     def pop(self, op: Operation, env: Env, payloads: list[Any]) -> None:
-        types = [(x.local if type(x) is DistValue else x).type() for x in payloads]
-        new = self.trace.build.build("cf.tuple_pop", [env[op.operand_source(0)]], dict(op.attributes), types)
+        types = [(x.local if type(x) in (DistValue, Stack) else x).type() for x in payloads]
+        new = self.trace.build.build("cf.tuple_pop", [env[op.operand_source(0)].local], dict(op.attributes), types)
         env.update(zip(op.results(), map(renewed, payloads, new.results()), strict=True))
+
+    def count(self, op: Operation, env: Env) -> None:
+        new = self.trace.build.build("cf.has_elements", [env[op.operand_source(0)].local], dict(op.attributes),
+                                     [DenseTensorType(op.result(0).shape, op.result(0).dtype)])
+        env[op.result(0)] = new.result(0)
 
     def local(self, x: Any) -> Value:
         """This rank's value of a payload."""
+        if type(x) is Stack:
+            assert x.local is not None
+            return x.local
         return self.trace.value(x.held().local if type(x) is DistValue else x)
+
+
+@dataclass(eq=False)
+class Stack:
+    """An end of a stack: what the tuples on it are like, and this rank's value of the end."""
+
+    pushed: list[Any] = field(default_factory=list)
+    local: Value | None = None
 
 
 def renewed(x: Any, local: Any = None) -> Any:
@@ -163,6 +243,8 @@ def renewed(x: Any, local: Any = None) -> Any:
 
     Inside and outside of a region the same value is resolved by other operations.
     """
+    if type(x) is Stack:
+        return x if local is None else Stack(x.pushed, local)
     if type(x) is not DistValue:
         return x if local is None else local
     x = x.held()

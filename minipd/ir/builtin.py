@@ -33,7 +33,7 @@ from minipd.ir.block import Block
 from minipd.ir.dialect import Dialect, register_dialect
 from minipd.ir.operation import Operation
 from minipd.ir.traits import IrTrait
-from minipd.ir.types import DenseTensorType, StackType, TensorType, Type, VectorType
+from minipd.ir.types import StackType, TensorType, Type, VectorType
 from minipd.ir.value import Value
 
 __all__: list[str] = []
@@ -75,7 +75,7 @@ class Constant:
     """Reads a tensor that comes with the program and never changes."""
 
     results = ("out",)
-    attributes = {"tensor_name": str}
+    attributes = {"tensor_name": (str, "tensor_name")}
 
 
 @builtin.op("set_parameter", Trait.SIDE_EFFECT)
@@ -177,7 +177,7 @@ class HasElements:
     """Whether there is a tuple on the stack."""
 
     operands = {"stack": StackType("stack")}
-    results = {"out": DenseTensorType((1,), np.dtype(np.bool_))}
+    results = {"out": is_condition}
 
 
 def pushed_values(pop: Operation) -> list[Value] | None:

@@ -21,7 +21,7 @@ from minipd.ir.types import VectorType
 from minipd.ir.verify import verify
 from minipd.nn import functional as F
 from minipd.static import InputSpec
-from minipd.static.nn import cond
+from minipd.static.nn import cond, while_loop
 from tests.dist.programs import completed
 
 R, P = Replicate(), Partial()
@@ -154,7 +154,8 @@ def test_branches_that_disagree_are_replicated_with_one_warning():
                                              x=[S0, R])
     assert placed == [(R, R), (R, R), (S0, R)]
     text, = warned
-    assert text.startswith("pd_op.if: expected branches that place their results alike, but ")
+    assert text.startswith("pd_op.if (from ")
+    assert "test_completion.py:" in text and "): expected branches that place their results alike, but " in text
     assert "result 0 is f32[4_dp, 6] in one and f32[4, 6_dp] in the other; result 1 is " in text
     assert parse(program.to_string("exact")) == program
 
@@ -181,6 +182,38 @@ def test_stacks_carry_placements():
     pops = [r.type().placements for op in traced.program.walk() if op.name() == "cf.tuple_pop" for r in op.results()]
     assert pops and set(pops) == {(S0, S1)}
     assert [g.type().placements for g in gs] == [(S0, S1), (S0, S1)]
+
+
+def loop_program(body, **placed):
+    """Three times h = body(h, y), of x and y: f32[4, 6]; returns the placements of h, and what was warned."""
+    traced = trace(lambda x, y: while_loop(lambda i, h: i < 3, lambda i, h: [i + 1, body(h, y)], [0, x])[1],
+                   InputSpec([4, 6], "float32", "x"), InputSpec([4, 6], "float32", "y"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        completed(traced.program, MESH, placed)
+    op = next(op for op in verify(traced.program).walk() if op.name() == "pd_op.while")
+    found = [v.type().placements for v in (op.operand_source(2), op.regions[0].front().args()[1],
+                                           op.regions[0].front().back().operand_source(2), op.result(1))]
+    assert len(set(found)) == 1
+    return found[0], [str(w.message) for w in caught]
+
+
+def test_a_loop_that_keeps_its_placements():
+    assert loop_program(lambda h, y: (h * y).exp(), x=[S0, S1], y=[S0, S1]) == ((S0, S1), [])
+
+
+def test_what_the_body_shards_is_sharded_from_the_start():
+    assert loop_program(lambda h, y: h * 2.0 + y, x=[R, R], y=[S0, R]) == ((S0, R), [])
+
+
+def test_what_an_iteration_leaves_partial_is_resolved():
+    assert loop_program(lambda h, y: y.sum(axis=0) + h * 0.0, x=[R, R], y=[S0, R]) == ((R, R), [])
+
+
+def test_a_body_that_moves_what_it_carries_is_replicated_with_one_warning():
+    placed, (text,) = loop_program(lambda h, y: ROWS["reshard"](h, mesh=MESH, placements=(S1, R)), x=[S0, R], y=[R, R])
+    assert placed == (R, R)
+    assert "variable 1 is f32[4_dp, 6] before an iteration and f32[4, 6_dp] after. Replicated where they differ" in text
 
 
 def test_unknown_control_flow_is_named():

@@ -31,7 +31,7 @@ from minipd.parallel.rank_program import RankProgram
 from minipd.parallel.static_step import StaticStep
 from minipd.parallel.step import EagerStep, shard_model
 from minipd.static import InputSpec
-from minipd.static.nn import cond
+from minipd.static.nn import cond, while_loop
 from tests.dist.programs import completed, run_on
 from tests.dist.ranks import on_mesh
 from tests.dist.simulated import split
@@ -276,18 +276,43 @@ def used_in_one(x, y):
     return cond(x.sum() > y.sum(), lambda: x.sum(axis=0) * y, lambda: y * 2.0)
 
 
+def loop(n, body, start):
+    return while_loop(lambda i, h: i < n, lambda i, h: [i + 1, body(i, h)], [0, start])[1]
+
+
+def looped(x, y):
+    total = x.sum(axis=0)
+    return loop(3, lambda i, h: (h * y).tanh() + total, x)
+
+
+def replaced_by_another(x, y):
+    """What the loop starts with is placed in another way than what an iteration leaves."""
+    return loop(2, lambda i, h: (y * h.mean() + 0.1).exp(), x)
+
+
+def products(x, y):
+    return loop(3, lambda i, h: h.matmul(y.transpose([1, 0])).matmul(y) * 0.1 + x, x)
+
+
+def nested_loops(x, y):
+    def body(i, h):
+        g = loop(i, lambda j, g: (g * y).sin() + h, h)
+        return cond(g.mean() > 0.0, lambda: g * y, lambda: g.sum(axis=0) - x)
+    return loop(3, body, x)
+
+
 A, B = RNG.normal(size=(2, 6, 4)) * 0.5
-BRANCHES = [both, different, nested, used_in_one]
+BRANCHES = [both, different, nested, used_in_one, looped, replaced_by_another, products, nested_loops]
 FEEDS = [(A, B), (B, A), (A + 1, B), (A - 1, B), (-A, B + 1)]
 PLACED = [{"x": [S0, R], "y": [S0, R]}, {"x": [S0, S1], "y": [R, S1]}, {"x": [S1, S0], "y": [S0, S1]},
           {"x": [S0, S0], "y": [R, R]}]
 
 
-@pytest.mark.filterwarnings("ignore:pd_op.if")
+@pytest.mark.filterwarnings("ignore:pd_op.if", "ignore:pd_op.while")
 @pytest.mark.parametrize("placed", PLACED, ids=str)
 @pytest.mark.parametrize("f", BRANCHES)
-def test_branches_and_their_gradients(f, placed):
-    """Both branches are in every rank's program; all take the same one, which may communicate."""
+def test_branches_loops_and_their_gradients(f, placed):
+    """Both branches are in every rank's program; all take the same one, as often, which may communicate."""
     traced = trace(f, *specs(x=A, y=B))
     seed = np.cos(np.arange(24.0)).reshape(6, 4)
     given_ = Builder(traced.program.global_block()).data("s", (6, 4), F64)
