@@ -17,84 +17,26 @@ import json
 import math
 import re
 import struct
-from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Self, TypeVar
+from collections.abc import Iterable
+from typing import Any, ClassVar, Self
 
 import ml_dtypes
 import numpy as np
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.dim import DimExpr
-from minipd.ir.context import CONTEXT, Uniqued
+from minipd.ir.attribute import FROM_PYTHON, KINDS, Attribute, attribute_kind
 
 __all__ = [
     "ArrayAttribute", "Attribute", "BoolAttribute", "Complex64Attribute", "ComplexAttribute", "DataTypeAttribute",
-    "DimAttribute", "DoubleAttribute", "FloatAttribute", "Int32Attribute", "Int64Attribute", "IntArrayAttribute",
-    "PlaceAttribute", "StrAttribute", "attribute",
+    "DimAttribute", "DoubleAttribute", "FloatAttribute", "IndexAttribute", "Int32Attribute", "Int64Attribute",
+    "IntArrayAttribute", "PlaceAttribute", "StrAttribute", "TensorNameAttribute", "attribute",
 ]  # fmt: skip
 
-#: the kind as written in the exact style -> the class; the parser looks here
-KINDS = CONTEXT.attributes
-#: Python type -> the class that `attribute` makes of it; the nearest base class counts
-FROM_PYTHON = CONTEXT.attribute_of
 #: numpy dtype -> its name; None is Paddle's dtype `Undefined`, which means "that of the input"
 DTYPE_NAMES = {t.np: t.name for t in dtypes.ALL} | {
     np.dtype(t): t.__name__ for t in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)} | {None: "Undefined"}
 DTYPES = {name: dtype for dtype, name in DTYPE_NAMES.items()}
-
-
-A = TypeVar("A", bound="type[Attribute]")
-
-
-def attribute_kind(kind: str, *python_types: type) -> Callable[[A], A]:
-    """Register a class of attributes under its `kind`, and as what `attribute` makes of the given Python types."""
-
-    def register(cls: A) -> A:
-        cls.kind = kind
-        KINDS[kind] = cls
-        FROM_PYTHON.update(dict.fromkeys(python_types, cls))
-        return cls
-    return register
-
-
-class Attribute(Uniqued):
-    """An immutable value with a kind.  Equal ones, of one kind and value, are one object; NaN equals NaN here, and 0.0
-    is not -0.0."""
-
-    __slots__ = ("value",)
-    value: Any
-    kind: ClassVar[str]
-
-    def __new__(cls, value: Any) -> Self:
-        return cls.unique(value, value)
-
-    def text(self, exact: bool) -> str:
-        """The spelling in one of the two print styles."""
-        return f"{self.kind}({self.literal()})" if exact else self.paddle()
-
-    def literal(self) -> str:
-        """What stands in the parentheses of the exact style; unless a kind spells it otherwise, the value as the
-        attribute that it usually becomes."""
-        return self.usual(attribute(self.value)).text(exact=True)
-
-    def paddle(self) -> str:
-        """Paddle's spelling."""
-        return str(self.value)
-
-    @classmethod
-    def parse(cls, parser: Any) -> Attribute:
-        """Read what `literal` wrote."""
-        return cls(cls.usual(parser.attribute()).value)
-
-    @classmethod
-    def usual(cls, found: Attribute) -> Attribute:
-        if isinstance(found, cls):
-            raise NotImplementedError(f"attribute of kind {cls.kind}: expected methods `literal` and `parse`, since "
-                                      "this is the usual kind of its values")
-        return found
-
-    def __repr__(self) -> str:
-        return self.text(exact=True)
 
 
 @attribute_kind("bool", bool, np.bool_)
@@ -235,6 +177,14 @@ class ComplexAttribute(_ComplexAttribute):
     __slots__ = ()
 
 
+@attribute_kind("index")
+class IndexAttribute(_IntAttribute):
+    """A size or a position, as Paddle's dialect of shapes has it."""
+
+    __slots__ = ()
+    bits = 64
+
+
 @attribute_kind("dim", DimExpr)
 class DimAttribute(Attribute):
     """A size that only the run knows."""
@@ -260,6 +210,16 @@ class StrAttribute(Attribute):
 
     def text(self, exact: bool) -> str:
         return json.dumps(self.value) if exact else '"' + self.value.replace('"', '\\"') + '"'
+
+
+@attribute_kind("tensor_name")
+class TensorNameAttribute(Attribute):
+    """The name under which a tensor comes with a program."""
+
+    __slots__ = ()
+
+    def paddle(self) -> str:
+        return f'"{self.value}"'
 
 
 @attribute_kind("dtype", np.dtype, dtypes.DataType)
@@ -376,7 +336,8 @@ def attribute(value: Any, kind: str | None = None) -> Attribute:
 
 
 def kind_of(declared: Any) -> tuple[type[Attribute], ...]:
-    """The classes that an attribute may have, from its declaration: a Python type, the name of a kind, or a class.
+    """The classes that an attribute may have, from its declaration: a Python type, the name of a kind, or a class; or
+    a tuple of these.
 
     Where a float is asked for, an int will do.
     >>> kind_of(str), kind_of("Place")
@@ -384,6 +345,8 @@ def kind_of(declared: Any) -> tuple[type[Attribute], ...]:
 
     Raises: TypeError for anything else.
     """
+    if isinstance(declared, tuple):
+        return tuple(kind for one in declared for kind in kind_of(one))
     if isinstance(declared, str) and declared in KINDS:
         return (KINDS[declared],)
     if declared in (tuple, list):

@@ -34,7 +34,7 @@ ALLOWED = {
     "cinn/runtime/compiler.py": {
         "process_compiler": "machine code that this process has loaded; what a rank computes does not depend on it",
         "machine_key": ANSWERS, "_helpers": ANSWERS},
-    "ir/attributes.py": {"KINDS": IMPORTED, "FROM_PYTHON": IMPORTED},
+    "ir/attribute.py": {"KINDS": IMPORTED, "FROM_PYTHON": IMPORTED},
     "ir/interfaces.py": {"INTERFACES": IMPORTED},
     "ir/types.py": {"TYPES": IMPORTED},
     "executor/makers.py": {"MAKERS": IMPORTED},

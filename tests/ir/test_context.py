@@ -22,13 +22,15 @@ from minipd.ir.attributes import (
     DataTypeAttribute,
     DoubleAttribute,
     FloatAttribute,
+    IndexAttribute,
     Int32Attribute,
     Int64Attribute,
     IntArrayAttribute,
+    TensorNameAttribute,
     attribute,
 )
 from minipd.ir.context import IrContext, Uniqued
-from minipd.ir.types import NULL_TYPE, DenseTensorType, NullType, StackType, Type, VectorType
+from minipd.ir.types import NULL_TYPE, DenseTensorType, IndexType, NullType, StackType, Type, VectorType
 
 S0 = symbol("S0")
 F23 = DenseTensorType((2, 3), "float32")
@@ -69,7 +71,7 @@ def test_attributes_are_one_object_exactly_if_they_read_the_same(a, b):
 def test_kinds_are_kept_apart_though_python_calls_their_values_equal():
     ones = [BoolAttribute(True), Int32Attribute(1), Int64Attribute(1), FloatAttribute(1), DoubleAttribute(1),
             ComplexAttribute(1), Complex64Attribute(1), IntArrayAttribute((1,)), ArrayAttribute((Int64Attribute(1),)),
-            ArrayAttribute((BoolAttribute(True),)), attribute("1")]
+            ArrayAttribute((BoolAttribute(True),)), attribute("1"), IndexAttribute(1), TensorNameAttribute("1")]
     assert len(set(ones)) == len(ones)
     assert str(BoolAttribute(1)) == "true" and str(Int64Attribute(True)) == "i64(1)"
     assert str(DenseTensorType((True, 2), "float32")) == "tensor<1x2xf32>"
@@ -158,3 +160,22 @@ def test_types_of_eight_bits_and_attributes_without_a_dtype():
         assert DataTypeAttribute(t.__name__) is DataTypeAttribute(np.dtype(t))
     assert str(DataTypeAttribute(None)) == "dtype(Undefined)"
     assert DataTypeAttribute(None).text(exact=False) == "Undefined"
+
+
+def test_every_kind_of_attribute_and_type_is_read_back_as_it_is_written():
+    from minipd.ir.parser import Parser
+    for written in (IndexAttribute(-3), TensorNameAttribute('a"b'), Complex64Attribute(1 + 2j), attribute(IndexType()),
+                    DataTypeAttribute(None), attribute([VectorType([F23, StackType("inlet")]), F23])):
+        assert Parser(written.text(exact=True)).attribute() is written
+    for written in (IndexType(), NULL_TYPE, VectorType([IndexType()]), DenseTensorType((2,), "complex64")):
+        assert Parser(written.text(exact=True)).type() is written
+    assert TensorNameAttribute("w").text(exact=False) == '"w"' and IndexAttribute(5).text(exact=False) == "5"
+    assert str(attribute(F23)) == "type(tensor<2x3xf32>)" and attribute(F23).text(exact=False) == "tensor<2x3xf32>"
+
+
+@pytest.mark.parametrize("written", [IndexAttribute(2**40), TensorNameAttribute("w_0"), Complex64Attribute(1 - 2j)])
+def test_kinds_that_only_files_have_are_written_and_read_as_paddle_does(written):
+    from minipd.ir.serialize.document import Node
+    from minipd.ir.serialize.reader import attribute as read
+    from minipd.ir.serialize.writer import attribute_json
+    assert read(Node(attribute_json(written, "a"), "file")) is written

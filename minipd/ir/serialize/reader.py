@@ -23,11 +23,13 @@ from minipd.ir.attributes import (
     DataTypeAttribute,
     DoubleAttribute,
     FloatAttribute,
+    IndexAttribute,
     Int32Attribute,
     Int64Attribute,
     IntArrayAttribute,
     PlaceAttribute,
     StrAttribute,
+    TensorNameAttribute,
 )
 from minipd.ir.block import Block
 from minipd.ir.operation import Operation
@@ -264,7 +266,9 @@ KINDS: dict[str, Callable[[Node], Attribute | None]] = {
     "0.a_f64": lambda node: DoubleAttribute(_number(node)),
     "0.a_c64": lambda node: Complex64Attribute(_complex(node)),
     "0.a_c128": lambda node: ComplexAttribute(_complex(node)),
+    "0.a_index": lambda node: IndexAttribute(node["D"].whole()),
     "0.a_str": lambda node: StrAttribute(node["D"].string()),
+    "0.a_tensorname": lambda node: TensorNameAttribute(node["D"].string()),
     "1.a_intarray": lambda node: IntArrayAttribute([n.whole() for n in node["D"].items()]),
     "1.a_dtype": _dtype,
     "1.a_place": _place,

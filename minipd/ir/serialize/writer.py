@@ -22,11 +22,13 @@ from minipd.ir.attributes import (
     DimAttribute,
     DoubleAttribute,
     FloatAttribute,
+    IndexAttribute,
     Int32Attribute,
     Int64Attribute,
     IntArrayAttribute,
     PlaceAttribute,
     StrAttribute,
+    TensorNameAttribute,
 )
 from minipd.ir.block import Block
 from minipd.ir.operation import Operation
@@ -40,7 +42,8 @@ from minipd.ir.value import Value
 __all__ = ["program_json"]
 
 PLAIN: dict[type[Attribute], str] = {
-    BoolAttribute: "0.a_bool", Int32Attribute: "0.a_i32", Int64Attribute: "0.a_i64", StrAttribute: "0.a_str"}
+    BoolAttribute: "0.a_bool", Int32Attribute: "0.a_i32", Int64Attribute: "0.a_i64", IndexAttribute: "0.a_index",
+    StrAttribute: "0.a_str", TensorNameAttribute: "0.a_tensorname"}
 FLOATS: dict[type[Attribute], str] = {FloatAttribute: "0.a_f32", DoubleAttribute: "0.a_f64"}
 COMPLEX: dict[type[Attribute], str] = {Complex64Attribute: "0.a_c64", ComplexAttribute: "0.a_c128"}
 
