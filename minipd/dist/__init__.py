@@ -12,7 +12,7 @@ These are pure: they see shapes and placements, never data and no communicator. 
     interpreter.py  an operator call on distributed values; methods.py and api.py are how users see it
     crossing.py     how a value goes to another mesh, and what ranks have that are not in it
     completion.py   placements for every value of a global program
-    partition.py    and the program of one rank; control_flow.py: branches, for both
+    partition.py    and the program of one rank; control_flow.py: branches and loops, for both
     comm/           how ranks talk: simulated in one process, or through MPI; launch.py starts them
     group.py        ranks that know each other; collective.py: Paddle's collectives on ordinary tensors
 """

@@ -114,8 +114,8 @@ class Branches:
             found = []
             for i, (before, x) in enumerate(zip(placements, yields[1:], strict=True)):
                 agreed = list(map(meet, before, whole(self.placements_of(x)), self.mesh.sizes))
-                for axis, p in enumerate(agreed):
-                    if p is None:
+                for axis, both in enumerate(agreed):
+                    if both is None:
                         differ[i, axis] = f"variable {i} is {env[body.args()[i]]!r} before an iteration and {x!r} after"
                 found.append(tuple(p if p is not None and (i, axis) not in differ else Replicate()
                                    for axis, p in enumerate(agreed)))

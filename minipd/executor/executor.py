@@ -8,6 +8,7 @@ written last; only a run that is interrupted between two updates leaves some par
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
+from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -208,7 +209,7 @@ class Executor:
         outside = arrays_in((*frame.feed.values(), *frame.state.values()))
         taken = {id(root(a)) for a in outside} | bound.outside
         taken.update(id(root(frame.writes[name])) for name in inplace)
-        stacks = [x for x in frame.outputs.values() if type(x) is list]
+        stacks: list[Any] = [x for x in frame.outputs.values() if type(x) is list]
         for found in (frame.writes, frame.outputs):
             for name, array in found.items():
                 if type(array) is list or found is frame.writes and name in inplace:

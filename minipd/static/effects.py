@@ -78,12 +78,13 @@ def Assert(cond: Any, data: Sequence[Tensor] | None = None, summarize: int = 20,
 
 def _counted(op: Operation) -> Call:
     """The call of a `pd_op.print`, which counts how often it has printed."""
-    row, left = ROWS["print"], op_attrs(op)["first_n"]
+    row_kernel, left = ROWS["print"].kernel, op_attrs(op)["first_n"]
+    assert row_kernel is not None
 
     def kernel(x: Any, **attrs: Any) -> Any:
         nonlocal left
         shown, left = left != 0, max(left - 1, 0) if left >= 0 else left
-        return row.kernel(x, **attrs | {"first_n": -1 if shown else 0})
+        return row_kernel(x, **attrs | {"first_n": -1 if shown else 0})
     return Call(op, tensor_operands(op), result_values(op), op_attrs(op), kernel)
 
 
