@@ -7,6 +7,7 @@ operator has it loaded.
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -44,12 +45,18 @@ FUNCTIONS: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 
+#: attributes of Paddle's that say what the shapes of the tensors say too
+IMPLIED = frozenset({"mode"})
+
+
 def _load(at: Loader, op: Operation) -> Any:
     """Tensors by position, attributes by name."""
     name = op.name().partition(".")[2]
     public, names = FUNCTIONS[name]
     attrs = {names.get(k, k): list(v) if isinstance(v, tuple) else v for k, v in at.attrs(op).items() if k != "place"}
-    return at.call(function(public), *at.inputs(op), **attrs)
+    takes = inspect.signature(function(public)).parameters
+    # what follows from the tensors (the mode of a prelu) ours are not told
+    return at.call(function(public), *at.inputs(op), **{k: v for k, v in attrs.items() if k in takes or k not in IMPLIED})
 
 
 LOADS.update({name: _load for name in FUNCTIONS if name not in LOADS})

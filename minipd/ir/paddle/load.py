@@ -21,7 +21,7 @@ from minipd.ir.dialect import COMMON_ATTRIBUTES
 from minipd.ir.operation import Operation
 from minipd.ir.paddle.form import LOADS
 from minipd.ir.paddle.numbers import reckon
-from minipd.ir.paddle.reasons import REASONS, our_name
+from minipd.ir.paddle.reasons import REASONS, kept_name, our_name
 from minipd.ir.paddle.save import problem
 from minipd.ir.paddle.signatures import REQUIRED, signature
 from minipd.ir.program import Program
@@ -141,7 +141,7 @@ class Loader:
     def copy(self, op: Operation) -> list[Value | None]:
         """The operation as it is; regions are translated."""
         operands = [None if v is None else self.value(v) for v in op.operands_source()]
-        new = self.build.build(op.name(), operands, dict(op.attributes), [r.type() for r in op.results()],
+        new = self.build.build(kept_name(op.name()), operands, dict(op.attributes), [r.type() for r in op.results()],
                                op.num_regions())
         for old, region in zip(op.regions, new.regions, strict=True):
             for block in old.blocks:

@@ -14,6 +14,7 @@ from minipd.ir.paddle.save import Call, Saver
 from minipd.ir.paddle.shape_forms import parted
 from minipd.ir.types import DenseTensorType, VectorType
 from minipd.ops.broadcast import broadcast_tensors
+from minipd.ops.matrices.einstein import einsum
 from minipd.ops.repeating import repeat_interleave
 
 __all__: list[str] = []
@@ -63,3 +64,20 @@ class Where:
 @loads("broadcast_tensors")
 def load_broadcast_tensors(at: Loader, op: Operation) -> Any:
     return parted(at, op, at.call(broadcast_tensors, *at.inputs(op)))
+
+
+@loads("full_batch_size_like")
+def load_full_batch_size_like(at: Loader, op: Operation) -> Any:
+    """One of the sizes is that of another tensor."""
+    a, (x,) = at.attrs(op), at.inputs(op)
+    shape = list(a["shape"])
+    shape[a["output_dim_idx"]] = x.shape[a["input_dim_idx"]]
+    return at.row("full", shape=tuple(shape), value=a["value"], dtype=a["dtype"])
+
+
+@loads("einsum")
+def load_einsum(at: Loader, op: Operation) -> Any:
+    """Besides the result, Paddle's has what its gradient reads."""
+    (xs,) = at.inputs(op)
+    out = at.call(einsum, at.attrs(op)["equation"], *(xs if isinstance(xs, list) else [xs]))
+    return [out, *[None] * (op.num_results() - 1)]

@@ -6,9 +6,29 @@ another operator of that name, theirs is in a dialect of its own, `minipd`.
 
 from __future__ import annotations
 
+from minipd.ir.dialect import info_or_unregistered
+
 from minipd.ir.paddle.signatures import signature
 
-__all__ = ["REASONS", "our_name"]
+__all__ = ["REASONS", "kept_name", "our_name", "paddles_name"]
+
+
+#: the dialect of Paddle's operations that stay though a row of ours has their name
+KEPT = "paddle."
+
+
+def kept_name(name: str) -> str:
+    """How an operation of Paddle's is called in a program of ours where it stays as it is.
+
+    >>> kept_name("pd_op.slice"), kept_name("pd_op.unique")
+    ('paddle.slice', 'pd_op.unique')
+    """
+    return KEPT + name.removeprefix("pd_op.") if info_or_unregistered(name).row is not None else name
+
+
+def paddles_name(name: str) -> str:
+    """The way back."""
+    return f"pd_op.{name.removeprefix(KEPT)}" if name.startswith(KEPT) else name
 
 
 def our_name(row: str) -> str:

@@ -17,7 +17,7 @@ from minipd.ir.builder import ANYWHERE, CPU, Builder
 from minipd.ir.dialect import COMMON_ATTRIBUTES
 from minipd.ir.operation import Operation, user_error
 from minipd.ir.paddle.form import SAVES
-from minipd.ir.paddle.reasons import REASONS, our_name
+from minipd.ir.paddle.reasons import REASONS, our_name, paddles_name
 from minipd.ir.paddle.signatures import REQUIRED, Signature, of_kind, signature
 from minipd.ir.program import Program
 from minipd.ir.schema import constant_of, mutable_operands, number_of_tensors, static_attrs, vector_result
@@ -150,7 +150,8 @@ class Saver:
         operands = [None if v is None else self.values[v] for v in op.operands_source()]
         row = op.row
         ours = row is not None and row.name in REASONS and op.name() == f"pd_op.{row.name}"
-        new = self.build.build(our_name(row.name) if ours else op.name(), operands, attributes, [r.type() for r in op.results()], op.num_regions())
+        name = our_name(row.name) if row is not None and ours else paddles_name(op.name())
+        new = self.build.build(name, operands, attributes, [r.type() for r in op.results()], op.num_regions())
         self.values.update(zip(op.results(), new.results(), strict=True))
         if op.name() in CONSTANTS and not op.result(0).use_empty():
             self.constants.append(new)
