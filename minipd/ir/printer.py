@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["print_operation", "print_program"]
 
 INDENT = "    "
-HIDDEN_BY_PADDLE = frozenset({"op_callstack"})
+HIDDEN_BY_PADDLE = frozenset({"as_written", "op_callstack"})
 
 
 def print_program(program: Program, style: str = "paddle") -> str:

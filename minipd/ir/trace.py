@@ -32,6 +32,7 @@ from minipd.framework.dim import DimExpr
 from minipd.framework.meta import Meta
 from minipd.framework.rank import current
 from minipd.framework.row import ROWS, Row
+from minipd.framework.spelling import Spelled, SpelledInt, SpelledTuple
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import live_views
 from minipd.ir.block import Block
@@ -78,6 +79,11 @@ class Trace(Ground):
         extra: dict[str, Any] = {"op_callstack": (where,)}
         if path:
             extra["struct_name"] = f"/{path.replace('.', '/')}/"
+        written = tuple((name, v.given) for name, v in attrs.items() if isinstance(v, Spelled))
+        if written:
+            extra["as_written"] = written
+            attrs = {name: tuple(v) if isinstance(v, SpelledTuple) else int(v) if isinstance(v, SpelledInt) else v
+                     for name, v in attrs.items()}
         results = self.build.call(row, values, attrs, extra)
         return results if row.multi else results[0]
 
@@ -231,6 +237,15 @@ class Trace(Ground):
         if op is self._entry:
             self._entry = op.prev
         op.erase()
+
+    def by_tape(self) -> bool:
+        """Raises: NotImplementedError in a region, whose gradient is made of the rules of its operators."""
+        if self.scopes:
+            raise NotImplementedError(
+                f"a hook or a PyLayer at {user_line()}: expected it outside of the branches and loops that tensors "
+                "decide, got it in one, whose gradient comes from the rules of operators and would not call it; let "
+                "Python decide (a bool, a number, a `for` over a range), or put it around the whole")
+        return False
 
     # ------------------------------------------------------------------------------------------------- regions
     @contextmanager

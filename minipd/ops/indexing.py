@@ -33,7 +33,7 @@ from minipd.ops.joining import Concat
 from minipd.ops.math import where
 from minipd.ops.reshape import Reshape, Squeeze, Transpose, Unsqueeze
 from minipd.ops.shapes import agree, broadcast_shapes
-from minipd.ops.slicing import SetValue, Slice, normalized_part, take_part
+from minipd.ops.slicing import SetValue, Slice, listed, normalized_part, take_part
 
 __all__: list[str] = []
 
@@ -54,7 +54,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
         n = x.payload.shape[0]
         start, end, stride = normalized_part(index, n)
         if stride == 1 and (start, end) != (0, n):
-            return Slice(x, axes=(0,), starts=(start,), ends=(end,))
+            return Slice(x, axes=(0,), starts=listed((start,)), ends=listed((end,)))
         return take_part(x, (0,), ((start, end, stride),))
     found = parse_index(x, index)
     y = _basic(x, found)

@@ -9,12 +9,13 @@ import numpy as np
 from minipd.framework import dtype as dtypes
 from minipd.framework.dim import is_symbolic, require_at_least, same
 from minipd.framework.meta import describe
+from minipd.framework.spelling import as_given
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
 from minipd.ops.creation import to_tensor
 from minipd.ops.reshape import Reshape
 from minipd.ops.shapes import agree
-from minipd.ops.slicing import normalized_part
+from minipd.ops.slicing import LAST, listed, normalized_part
 
 __all__: list[str] = []
 
@@ -41,7 +42,7 @@ class Index(NamedTuple):
 
     def attrs(self) -> dict[str, Any]:
         """The strided part as attributes of `set_value`."""
-        starts, ends, strides = (tuple(p[i] for p in self.parts) for i in range(3))
+        starts, ends, strides = (listed(p[i] for p in self.parts) for i in range(3))
         return {"axes": self.axes, "starts": starts, "ends": ends, "strides": strides}
 
 
@@ -157,6 +158,6 @@ def _one(x: Tensor, axis: int, i: int) -> tuple[Any, Any, int]:
         i = i + n if i < 0 else i
         require_at_least(n, i + 1, what)
         require_at_least(i, 0, what)
-    else:
-        i = i + n if i < 0 else i
+    elif i < 0:
+        return as_given(i + n, i), as_given(i + n + 1, LAST if i == -1 else i + 1), 1
     return i, i + 1, 1

@@ -9,6 +9,7 @@ from minipd.framework import dtype as dtypes
 from minipd.framework.dim import exact_div, is_symbolic, same
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
+from minipd.framework.spelling import as_given
 from minipd.framework.tensor import Tensor
 from minipd.ops.cast import cast
 from minipd.ops.creation import Full, zeros_like
@@ -148,7 +149,7 @@ def split(x: Tensor, num_or_sections: Any, axis: Any = 0, name: str | None = Non
         if not is_symbolic(n) and n % num_or_sections:
             raise ValueError(f"split: axis {axis} of size {n} does not divide into {num_or_sections} equal parts; "
                              "give the sizes in a list")
-        sections = (exact_div(n, num_or_sections, "split"),) * num_or_sections
+        sections = as_given((exact_div(n, num_or_sections, "split"),) * num_or_sections, num_or_sections)
     else:
         given = list(num_or_sections)
         rest = n - sum(d for d in given if not same(d, -1))

@@ -7,6 +7,7 @@ from typing import Any
 from minipd.framework.dim import exact_div, is_symbolic, prod, same
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
+from minipd.framework.spelling import as_given
 from minipd.framework.tensor import Tensor
 from minipd.ops.creation import shape_tuple, sizes
 from minipd.ops.making import spread
@@ -128,7 +129,8 @@ def reshape(x: Tensor, shape: Any, name: str | None = None) -> Tensor:
         if not is_symbolic(rest) and not is_symbolic(total) and (rest == 0 or total % rest):
             raise ValueError(f"reshape: {total} elements of shape {list(own)} do not divide into {target}")
         target[target.index(-1)] = exact_div(total, rest, f"reshape of {list(own)} to {target}")
-    return Reshape(x, shape=shape_tuple("reshape", target))
+    shape = shape_tuple("reshape", target)
+    return Reshape(x, shape=as_given(shape, tuple(given)) if isinstance(given, (list, tuple)) else shape)
 
 
 def ravel(input: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ import numpy as np
 from minipd.framework import dtype as dtypes
 from minipd.framework.dim import broadcast, broadcast_dims, is_symbolic, require_equal, same
 from minipd.framework.meta import Meta, describe
+from minipd.framework.spelling import SpelledInt, SpelledTuple, as_given
 
 __all__: list[str] = []
 
@@ -158,7 +159,7 @@ def normalize_axis(what: str, axis: Any, ndim: int) -> int:
     >>> normalize_axis("softmax", -1, 3)
     2
     """
-    if type(axis) is int and 0 <= axis < ndim:
+    if (type(axis) is int or type(axis) is SpelledInt) and 0 <= axis < ndim:
         return axis
     try:
         a = axis.__index__()
@@ -169,7 +170,7 @@ def normalize_axis(what: str, axis: Any, ndim: int) -> int:
             raise ValueError(f"{what}: expected a tensor that has axis {a}, got one of 0 dimensions")
         raise ValueError(f"{what}: axis {a} is out of range for a tensor of {ndim} dimensions; "
                          f"expected {-ndim} <= axis < {ndim}")
-    return a % ndim if ndim else 0
+    return as_given(a % ndim if ndim else 0, a)
 
 
 def normalize_axes(what: str, axis: Any, ndim: int) -> tuple[int, ...]:
@@ -181,16 +182,18 @@ def normalize_axes(what: str, axis: Any, ndim: int) -> tuple[int, ...]:
     (0, 2)
     """
     if axis is None:
-        return tuple(range(ndim))
+        return as_given(tuple(range(ndim)), ())
+    if type(axis) is SpelledTuple:
+        return axis
     if type(axis) is int and ndim:
-        return (normalize_axis(what, axis, ndim),)
+        return as_given((int(normalize_axis(what, axis, ndim)),), (axis,))
     listed = [axis] if not isinstance(axis, (list, tuple)) and getattr(axis, "ndim", 0) == 0 else list(axis)
     out = [normalize_axis(what, a, ndim) for a in listed]
     if ndim == 0:
         return ()
     if len(set(out)) != len(out):
         raise ValueError(f"{what}: axis {tuple(listed)} names a dimension of the {ndim}-D tensor twice")
-    return tuple(sorted(out)) or tuple(range(ndim))
+    return as_given(tuple(sorted(map(int, out))) or tuple(range(ndim)), tuple(map(int, listed)))
 
 
 def reduced_shape(shape: tuple, axes: Sequence[int], keepdim: bool) -> tuple:

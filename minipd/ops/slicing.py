@@ -8,12 +8,13 @@ case, in the gradient either (the gradient of a read is a write into zeros).
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from minipd.framework.dim import DimExpr, ceil_div, is_symbolic, maximum, minimum, require_at_least, same
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
+from minipd.framework.spelling import SpelledInt, as_given
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import as_operand, reduce_to
 from minipd.ops.creation import FullLike
@@ -67,6 +68,10 @@ class Slice:
 
     def vjp_x(g, x: Meta, axes, starts, ends):
         return SetValue(_zeros_as(g, x), g, axes=axes, starts=starts, ends=ends, strides=(1,) * len(axes))
+
+
+#: how Paddle writes an end that is left out, going forward or backward
+LAST, BEFORE_FIRST = 2 ** 31 - 1, -2 ** 31
 
 
 @op("strided_slice", Trait.VIEW, Trait.EXACT)
@@ -182,7 +187,18 @@ def normalized_part(s: Any, n: Any) -> tuple[Any, Any, int]:
     start, end, stride = s.indices(n)
     if not range(start, end, stride):                   # a start of -1, before the first, would mean the last again
         start = end = max(start, 0)
-    return start, end, stride
+    first, last = (0, LAST) if stride > 0 else (LAST, BEFORE_FIRST)
+    return (as_given(start, first if s.start is None else s.start.__index__()),
+            as_given(end, last if s.stop is None else s.stop.__index__()), stride)
+
+
+def listed(values: Iterable) -> tuple:
+    """Starts, or ends, as one attribute, which remembers how they were given."""
+    values = tuple(values)
+    if not any(isinstance(v, SpelledInt) for v in values):
+        return values
+    return as_given(tuple(int(v) if isinstance(v, SpelledInt) else v for v in values),
+                    tuple(v.given if isinstance(v, SpelledInt) else v for v in values))
 
 
 def _strided_part(s: Any, n: Any) -> tuple[Any, Any, int]:
@@ -207,7 +223,8 @@ def take_part(x: Tensor, axes: Sequence[int], parts: Sequence[tuple]) -> Tensor:
     kept = [(a, *p) for a, p in zip(axes, parts, strict=True) if p != (0, shape[a], 1)]
     if not kept:
         return x
-    kept_axes, starts, ends, strides = zip(*kept, strict=True)
+    kept_axes, *bounds, strides = zip(*kept, strict=True)
+    starts, ends = map(listed, bounds)
     if strides.count(1) == len(strides):
         return Slice(x, axes=kept_axes, starts=starts, ends=ends)
     return StridedSlice(x, axes=kept_axes, starts=starts, ends=ends, strides=strides)

@@ -147,6 +147,7 @@ class PoolGrad:
 
     def save(to: Saver, call: Call) -> Any:
         (g, like), n = call.tensors, call.sources[1].ndim - 2
+        call.expect(pooling_type="avg")
         attrs = {**call.attrs, "paddings": unpaired(call.attrs["paddings"]), "data_format": LAYOUTS[n],
                  "global_pooling": False, "padding_algorithm": "EXPLICIT"}
         operands = [like, g, g, *([to.ints(call.attrs["kernel_size"])] if n == 2 else [])]
@@ -322,7 +323,7 @@ class CrossEntropy:
     """Ours takes logits and hard labels; Paddle's also probabilities, and labels that are distributions."""
 
     def save(to: Saver, call: Call) -> Any:
-        return to.op("cross_entropy_with_softmax", call.tensors, call.attrs, call.types)
+        return to.op("cross_entropy_with_softmax", call.tensors, call.shown, call.types)
 
     def load(at: Loader, op: Operation) -> Any:
         a, (logits, label) = at.attrs(op), at.inputs(op)

@@ -224,8 +224,8 @@ class ReduceAll:
     """Paddle has an attribute for "all axes"."""
 
     def save(to: Saver, call: Call) -> Any:
-        axes = call.attrs.get("axis", ())
-        everything = len(axes) == call.sources[0].ndim
+        axes = call.shown.get("axis", ())
+        everything = len(axes) in (0, call.sources[0].ndim)
         attrs = {"axis": axes, "keepdim": call.attrs["keepdim"], "reduce_all": everything}
         operands = [call.tensors[0]] + ([to.operand(call, "axis", "ints")] if call.row.name == "prod" else [])
         return to.op(call.row.name, operands, attrs, call.types)
@@ -247,7 +247,8 @@ class ArgMax:
         a = call.attrs
         attrs = {"keepdims": a["keepdim"], "flatten": False, "dtype": a["dtype"]}
         return to.op(call.row.name, [call.tensors[0], to.operand(call, "axis", "i64")
-                                     if "axis" not in a else to.number(a["axis"], "int64")], attrs, call.types)
+                                     if "axis" not in a else to.number(call.shown["axis"], "int64")], attrs,
+                     call.types)
 
     def load(at: Loader, op: Operation) -> Any:
         attrs, (x,) = at.attrs(op), at.inputs(op)
@@ -311,7 +312,7 @@ class TopK:
     """k is an operand, and Paddle need not sort."""
 
     def save(to: Saver, call: Call) -> Any:
-        return to.op("topk", [call.tensors[0], to.number(call.attrs["k"], "int32")], call.attrs, call.types)
+        return to.op("topk", [call.tensors[0], to.number(call.attrs["k"], "int32")], call.shown, call.types)
 
     def load(at: Loader, op: Operation) -> Any:
         a, (x,) = at.attrs(op), at.inputs(op)

@@ -21,7 +21,7 @@ from minipd.ir.paddle.reasons import REASONS, our_name, paddles_name
 from minipd.ir.paddle.signatures import REQUIRED, Signature, of_kind, signature
 from minipd.ir.program import Program
 from minipd.ir.schema import constant_of, mutable_operands, number_of_tensors, static_attrs, vector_result
-from minipd.ir.types import NULL_TYPE, DenseTensorType, Type
+from minipd.ir.types import NULL_TYPE, DenseTensorType, Type, VectorType
 from minipd.ir.value import OpResult, Value
 
 __all__ = ["Call", "Saver", "problem", "to_paddle"]
@@ -70,6 +70,14 @@ class Call:
             if found is not None:
                 self.attrs[name] = found
         self.types: list[Type] = [r.type() for r in op.results()]
+        #: attributes as they were written (`axis=-1`), where that is known and still means the same
+        self.shown = {**self.attrs, **self.written()}
+
+    def written(self) -> dict[str, Any]:
+        said = self.op.attributes.get("as_written")
+        pairs = () if said is None else said.value
+        return {name: given for name, given in pairs
+                if name in self.attrs and means(given, self.attrs[name], self.sources, self.op)}
 
     def expect(self, **values: Any) -> None:
         """Raises: InputError if an attribute has another value: Paddle has no such attribute."""
@@ -77,6 +85,37 @@ class Call:
             if self.attrs[name] != value:
                 raise InputError(f"{name}={value!r}, since Paddle's operator has no such attribute",
                                  user_error(self.op, f"{name}={self.attrs[name]!r}"), "save the program of one process")
+
+
+def means(given: Any, value: Any, sources: Sequence[Value], op: Operation) -> bool:
+    """Whether what was written still means what the attribute is: an axis counted from the end, an end that is left out,
+    nothing for everything.  Passes may have changed either."""
+    if isinstance(given, int) and isinstance(value, tuple):         # a number of parts
+        return len(value) == given and len(set(value)) == 1
+    if isinstance(given, tuple):
+        if not given:
+            return bool(sources) and value == tuple(range(len(_sizes(sources[0]))))
+        if not isinstance(value, tuple) or len(given) != len(value):
+            return False
+        pairs = zip(sorted(given), sorted(value), strict=True) if op.name() not in ORDERED else zip(
+            given, value, strict=True)
+        if any(g < 0 for g in given) and op.name() not in ORDERED:
+            ranks = {len(_sizes(v)) for v in (*sources[:1], *op.results()[:1])}
+            return any(sorted(g % r for g in given) == sorted(value) for r in ranks if r)
+        return all(g == v or op.name() in ORDERED for g, v in pairs)
+    ranks = {len(_sizes(v)) for v in (*sources[:1], *op.results()[:1])}
+    return any(r and given % r == value for r in ranks)
+
+
+#: operators whose lists are in the order of other things: sizes of a shape, ends of parts
+ORDERED = frozenset({"pd_op.reshape", "pd_op.slice", "pd_op.strided_slice", "pd_op.set_value", "pd_op.split"})
+
+
+def _sizes(value: Value) -> tuple:
+    type = value.type()
+    if isinstance(type, VectorType):
+        type = type.types[0]
+    return getattr(type, "shape", ())
 
 
 class Saver:
@@ -116,7 +155,7 @@ class Saver:
 
     def operation(self, op: Operation) -> Operation | None:
         """Translate one operation; returns the copy if it is one that owns regions."""
-        self.common = {k: a for k, a in op.attributes.items() if k in COMMON_ATTRIBUTES and k != "place"}
+        self.common = {k: a for k, a in op.attributes.items() if k in COMMON_ATTRIBUTES - {"place", "as_written"}}
         row = op.row
         if row is None or not op.name().startswith("pd_op.") or row.name in PLAIN or row.name in REASONS:
             return None if is_key(op) else self.copy(op)
@@ -142,7 +181,7 @@ class Saver:
         """The operation as it is, but for the kinds of its attributes."""
         dialect, _, name = op.name().partition(".")
         found = signature(name) if dialect == "pd_op" and name not in REASONS else None
-        attributes = dict(op.attributes)
+        attributes = {k: a for k, a in op.attributes.items() if k != "as_written"}
         if found is not None:
             attributes = {k: of_kind(found.attrs[k][0], a) if k in found.attrs else a for k, a in attributes.items()}
             attributes |= {k: ANYWHERE for k, (kind, _) in found.attrs.items()
@@ -200,7 +239,9 @@ class Saver:
 
     def operand(self, call: Call, name: str, kind: str) -> Value:
         """The operand for attribute `name`: the one that is there, or a new constant."""
-        return call.given[name] if name in call.given else self.constant(call.attrs[name], kind)
+        if name in call.given and call.shown.get(name) == call.attrs.get(name):
+            return call.given[name]
+        return self.constant(call.shown[name], kind)
 
     def constant(self, value: Any, kind: str) -> OpResult:
         if kind == "ints":
@@ -253,7 +294,7 @@ def same(saver: Saver, call: Call) -> Sequence[Value]:
     found = signature(call.row.name)
     assert found is not None
     place = {"place": call.op.attributes["place"]} if "place" in call.op.attributes else {}
-    return saver.op(call.row.name, operands(saver, call, found), {**call.attrs, **place}, call.types)
+    return saver.op(call.row.name, operands(saver, call, found), {**call.shown, **place}, call.types)
 
 
 def operands(saver: Saver, call: Call, found: Signature) -> list[Value | None]:

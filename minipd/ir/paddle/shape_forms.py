@@ -13,6 +13,7 @@ from minipd.ir.paddle.form import form, loads
 from minipd.ir.paddle.load import Loader
 from minipd.ir.paddle.numbers import number_of
 from minipd.ir.paddle.save import Call, Saver
+from minipd.ir.paddle.signatures import of_kind
 from minipd.ir.types import DenseTensorType, VectorType
 from minipd.ir.value import Value
 
@@ -54,16 +55,22 @@ class StridedSlice:
     """An end before the first element is -1 for us; in Paddle's that would be the last."""
 
     def save(to: Saver, call: Call) -> Any:
-        ends = to.operand(call, "ends", "ints")
-        if "ends" in call.attrs and "strides" in call.attrs:
-            ends = to.ints([INT_MIN if s < 0 and e == -1 else e
-                            for e, s in zip(call.attrs["ends"], call.attrs["strides"], strict=True)])
-        operands = [call.tensors[0], to.operand(call, "starts", "ints"), ends, to.operand(call, "strides", "ints")]
+        operands = [call.tensors[0], to.operand(call, "starts", "ints"), ends_of(to, call),
+                    to.operand(call, "strides", "ints")]
         return to.op("strided_slice", operands, call.attrs, call.types)
 
     def load(at: Loader, op: Operation) -> Any:
         attrs, (x,) = at.attrs(op), at.inputs(op)
         return at.row("strided_slice", x, **ranges_of(attrs, x, "strides"))
+
+
+def ends_of(to: Saver, call: Call) -> Value:
+    """The ends as Paddle reads them: one before the first element is not -1."""
+    pairs = list(zip(call.shown.get("ends", ()), call.attrs.get("strides", ()), strict=False))
+    before = [s < 0 and e == -1 and call.attrs["ends"][i] == -1 for i, (e, s) in enumerate(pairs)]
+    if any(before):
+        return to.ints([INT_MIN if b else e for b, (e, _) in zip(before, pairs, strict=True)])
+    return to.operand(call, "ends", "ints")
 
 
 def ranges_of(attrs: dict[str, Any], x: Value, steps: str) -> dict[str, Any]:
@@ -79,11 +86,8 @@ class SetValue:
     """Ours takes what is written as a tensor, always."""
 
     def save(to: Saver, call: Call) -> Any:
-        ends = to.operand(call, "ends", "ints")
-        if "ends" in call.attrs and "strides" in call.attrs:
-            ends = to.ints([INT_MIN if s < 0 and e == -1 else e
-                            for e, s in zip(call.attrs["ends"], call.attrs["strides"], strict=True)])
-        operands = [*call.tensors, to.operand(call, "starts", "ints"), ends, to.operand(call, "strides", "ints")]
+        operands = [*call.tensors, to.operand(call, "starts", "ints"), ends_of(to, call),
+                    to.operand(call, "strides", "ints")]
         attrs = {"axes": call.attrs["axes"], "decrease_axes": [], "none_axes": []}
         return to.op("set_value_with_tensor", operands, attrs, call.types)
 
@@ -149,6 +153,8 @@ class Reshape:
 
     def save(to: Saver, call: Call) -> Any:
         shape, old = to.operand(call, "shape", "ints"), call.sources[0].shape
+        if call.shown.get("shape") != call.attrs.get("shape"):
+            return to.op("reshape", [call.tensors[0], shape], {}, call.types)
         zeros = [i for i, s in enumerate(call.attrs.get("shape", ())) if isinstance(s, int) and s == 0]
         if any(i >= len(old) or old[i] != 0 for i in zeros):
             shape = to.ints([-1 if i == zeros[0] else s for i, s in enumerate(call.attrs["shape"])])
@@ -181,11 +187,24 @@ def load_flatten(at: Loader, op: Operation) -> Any:
     return at.row("reshape", x, shape=(*x.shape[:first], prod(x.shape[first:last + 1]), *x.shape[last + 1:]))
 
 
+def is_index(call: Call, made: Operation) -> bool:
+    """Whether a slice and the squeeze that follows are one index in the source: `x[0]`."""
+    axes = set(made.attributes["axes"].value)
+    return (not made.attributes["decrease_axis"].value and call.sources[0].has_one_use()
+            and set(call.attrs.get("axis", (-1,))) <= axes and "op_callstack" in made.attributes
+            and made.attributes["op_callstack"] == call.op.attributes.get("op_callstack"))
+
+
 @form("squeeze")
 class Squeeze:
     """Paddle's axes may be negative, of another size than 1, and none for all that are 1."""
 
     def save(to: Saver, call: Call) -> Any:
+        made = call.tensors[0].get_defining_op()
+        if made is not None and made.name() == "pd_op.slice" and is_index(call, made):
+            made.attributes["decrease_axis"] = of_kind("array<i64>", call.attrs["axis"])
+            made.result(0).set_type(call.types[0])
+            return made.result(0)
         return to.op("squeeze", [call.tensors[0], to.operand(call, "axis", "ints")], {}, call.types)
 
     def load(at: Loader, op: Operation) -> Any:
@@ -267,7 +286,12 @@ class Concat:
     """The axis is an operand, and may be negative."""
 
     def save(to: Saver, call: Call) -> Any:
-        return to.op("concat", [call.tensors[0], to.operand(call, "axis", "i32")], {}, call.types)
+        axis = to.operand(call, "axis", "i32").get_defining_op()
+        combine = call.tensors[0].get_defining_op()
+        if axis is not None and combine is not None and axis.parent is combine.parent and combine.is_before(axis):
+            axis.move_before(combine)               # as Paddle writes it
+        return to.op("concat", [call.tensors[0], to.operand(call, "axis", "i32") if axis is None else axis.result(0)],
+                     {}, call.types)
 
     def load(at: Loader, op: Operation) -> Any:
         (xs,), axis = at.inputs(op), at.attrs(op)["axis"]
@@ -293,9 +317,12 @@ def load_stack(at: Loader, op: Operation) -> Any:
 
 @form("split")
 class Split:
-    """One of Paddle's sections may be -1: what is left."""
+    """One of Paddle's sections may be -1: what is left.  A number of equal parts is another operator."""
 
     def save(to: Saver, call: Call) -> Any:
+        if isinstance(call.shown.get("sections"), int):
+            operands = [call.tensors[0], to.operand(call, "axis", "i32")]
+            return to.op("split_with_num", operands, {"num": call.shown["sections"]}, call.types)
         return to.op("split", [call.tensors[0], to.operand(call, "sections", "ints"), to.operand(call, "axis", "i32")],
                      {}, call.types)
 
