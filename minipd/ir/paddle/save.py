@@ -11,7 +11,7 @@ from typing import Any
 
 from minipd.framework.errors import InputError
 from minipd.framework.row import Row
-from minipd.ir.attributes import Attribute, DoubleAttribute, PlaceAttribute
+from minipd.ir.attributes import Attribute, PlaceAttribute
 from minipd.ir.block import Block
 from minipd.ir.builder import ANYWHERE, CPU, Builder
 from minipd.ir.dialect import COMMON_ATTRIBUTES
@@ -227,7 +227,7 @@ class Saver:
     def number(self, value: Any, dtype: Any = "float32") -> OpResult:
         """A `pd_op.full` of one number: what an attribute becomes that is an operand."""
         type = DenseTensorType((1,), dtype)
-        attributes = {"shape": (1,), "value": DoubleAttribute(float(value)), "dtype": type.dtype, "place": CPU,
+        attributes = {"shape": (1,), "value": of_kind("f64", value), "dtype": type.dtype, "place": CPU,
                       "stop_gradient": [True]}
         return self.build.build("pd_op.full", (), attributes, [type]).result(0)
 

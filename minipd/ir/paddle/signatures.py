@@ -140,6 +140,8 @@ def of_kind(kind: str, value: Any) -> Attribute:
         return DataTypeAttribute(None if isinstance(value, str) and value == "Undefined" else value)
     if kind == "scalar":
         return _scalar(value)
+    if isinstance(value, DimExpr):              # an open size, which no int can say; a file refuses it
+        return DimAttribute(value)
     return PLAIN[kind](value)
 
 
