@@ -134,14 +134,15 @@ class PyLayer:
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward; results take part in differentiation if a tensor among the arguments does.
 
-        Raises: RuntimeError in static mode, where only operators are differentiated.
+        Raises: RuntimeError in a program of `trace`, and NotImplementedError in a branch or loop that tensors decide,
+        where only operators are differentiated.
         """
         context, inputs = PyLayerContext(), _tensors((*args, *kwargs.values()))
         recording = current().grad_enabled and any(not x.stop_gradient for x in inputs)
         if recording and any(is_traced(x.payload) for x in inputs) and not current().ground.by_tape():
-            raise RuntimeError(f"{cls.__name__}.apply inside a program that is written by static mode: the program is "
-                               "differentiated by the rules of its operators and would not call this backward; use "
-                               "to_static, or write the operator as a row")
+            raise RuntimeError(f"{cls.__name__}.apply inside a program of `trace`: it is differentiated by the rules "
+                               "of its operators and would not call this backward; use to_static or static mode, or "
+                               "write the operator as a row")
         with using(grad=False):
             made = cls.forward(context, *args, **kwargs)
         outs = list(made) if isinstance(made, (list, tuple)) else [made]

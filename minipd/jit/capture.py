@@ -46,6 +46,7 @@ class CapturingTrace(Trace):
         return capturing
 
     def by_tape(self) -> bool:
+        super().by_tape()
         self.tape_wanted = True
         return True
 

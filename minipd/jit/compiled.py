@@ -192,7 +192,8 @@ class _Traced:
         """The two programs; `traced` keeps the forward one."""
         whole = traced.program
         behind = {op for op in whole.global_block()} - set(self.ahead)
-        behind -= {op for op in behind if op.name() in ("builtin.shadow_output", "builtin.set_parameter")}
+        behind -= {op for op in behind if op.name() in (
+            "builtin.shadow_output", "builtin.set_parameter", "cf.stack_create")}       # the forward part pushes there
         ahead = [op for op in whole.global_block() if op not in behind]
         mapping = IrMapping()
         forward = whole.clone(mapping)

@@ -117,6 +117,11 @@ class StaticTrace(Trace):
         self.first: dict[str, Value] = {}
         self._handles: list[weakref.ref] = []
 
+    def by_tape(self) -> bool:
+        """Static programs are: see `gradients`."""
+        super().by_tape()
+        return True
+
     def around(self, handler: Callable) -> Callable:
         written = super().around(handler)
 

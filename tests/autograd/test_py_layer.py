@@ -220,7 +220,7 @@ def test_a_second_backward_is_refused_and_retained_ones_are_not():
 
 
 def test_a_program_of_static_mode_refuses_it():
-    with using(ground=Trace(Program())), pytest.raises(RuntimeError, match="written by static mode"):
+    with using(ground=Trace(Program())), pytest.raises(RuntimeError, match="inside a program of `trace`"):
         x = paddle.ones([1])
         x.stop_gradient = False
         Cube.apply(x)
