@@ -1,17 +1,23 @@
-"""What the executor's preparation gains on the default training step, and what an instruction costs.
+"""What the executor's preparation gains on the default training step, what an instruction costs, what a step holds.
 
     python benchmarks/executor.py
+    python benchmarks/executor.py --memory [--torch PYTHON]
 
 Compared, in turns: the executor (one arena, arrays bound ahead), and a plain one that is written here: the same kernels
-in the same order, each returning a new array, each array dropped when nothing reads it any more.  Then one instruction
-on arrays of one element, beside the bare call of numpy that it makes.  The best of several rounds each.
+in the same order, each returning a new array, each array dropped when nothing reads it any more.  Then an instruction
+on small arrays, beside the bare call of numpy that it makes, and beside the eager operator; and a run of a single
+instruction.  The best of several rounds each.
+
+`--memory`: what a training step holds at most, beside what any run must hold (`executor.liveness`) and beside torch.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
+from pathlib import Path
 
 from minipd.framework.environment import missing, rank_environment
 
@@ -20,10 +26,14 @@ if __name__ == "__main__" and (variables := missing(rank_environment(os.cpu_coun
     os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **variables})
 
 import numpy as np
+from executor_cases import ALL, BOUND, HOOK, SHAPES
+from harness import Contender, markdown
 from train_cases import batch_of, config_of
 
+import minipd as paddle
 from minipd.executor import Executor, Memory
-from minipd.executor.calls import kernels_for
+from minipd.executor.kernel import select
+from minipd.executor.kernel.lowering import kernel_key
 from minipd.framework.meta import Meta
 from minipd.ir.program import Program
 from minipd.ir.schema import op_attrs, result_values, tensor_operands
@@ -43,7 +53,7 @@ class Plain:
         reads = [tensor_operands(op) if op.row else op.operands_source() for op in ops]
         last = {v: i for i, values in enumerate(reads) for v in values}
         for i, (op, values) in enumerate(zip(ops, reads, strict=True)):
-            kernel = kernels_for(op.row, values)[0] if op.row else None
+            kernel = select(op.row, kernel_key(op)).kernel if op.row else None
             dead = [v for v in dict.fromkeys(values) if last[v] == i]
             results = result_values(op)
             self.calls.append((op, kernel, values, results, op_attrs(op) if op.row else {}, dead))
@@ -89,30 +99,96 @@ def training_step():
     return {name: min(times) for name, times in seconds.items()}, memory.peak, ours
 
 
-def instruction():
-    """Microseconds of one instruction on one element, and of numpy's own call."""
-    def chain(x):
-        for _ in range(LENGTH):
-            x = tanh(x)
-        return x
-    x = np.zeros(1, np.float32)
-    executor = Executor(trace(chain, Meta(x.shape, x.dtype)).program)
-    out, times = np.empty_like(x), []
+def best_of(*functions):
+    """The least seconds that each took, in turns."""
+    times = []
     for _ in range(ROUNDS):
-        began = time.perf_counter()
+        times.append([])
+        for function in functions:
+            began = time.perf_counter()
+            function()
+            times[-1].append(time.perf_counter() - began)
+    return [min(t) for t in zip(*times, strict=True)]
+
+
+def instructions():
+    """Lines of a table: microseconds of an instruction, of numpy's own call, of the eager operator."""
+    lines = []
+    for name, one, bare, shape in (
+            ("tanh of 1 element", lambda x: tanh(x), lambda x, out: np.tanh(x, out), (1,)),
+            ("tanh of 32", lambda x: tanh(x), lambda x, out: np.tanh(x, out), (4, 8)),
+            ("multiply, 32", lambda x: x * x, lambda x, out: np.multiply(x, x, out), (4, 8)),
+            ("matmul, 8x8", lambda x: x.matmul(x), lambda x, out: np.matmul(x, x, out), (8, 8))):
+        def chain(x, one=one):
+            for _ in range(LENGTH):
+                x = one(x)
+            return x
+        x = np.full(shape, 0.1, np.float32)
+        executor = Executor(trace(chain, Meta(x.shape, x.dtype)).program)
         executor.run({"input_0": x})
-        between = time.perf_counter()
+        out, handle = np.empty_like(x), paddle.to_tensor(x)
+
+        def bare_loop(x=x, out=out, bare=bare):
+            for _ in range(LENGTH):
+                bare(x, out)
+        with paddle.no_grad():
+            found = best_of(lambda executor=executor, x=x: executor.run({"input_0": x}), bare_loop,
+                            lambda chain=chain, handle=handle: chain(handle))
+        ours, numpy, eager = (t / LENGTH * 1e6 for t in found)
+        lines.append([name, f"{ours:.2f}", f"{numpy:.2f}", f"{eager:.2f}", f"{eager / ours:.1f}"])
+    return lines
+
+
+def single():
+    """Microseconds of a run of one instruction."""
+    x = np.zeros(1, np.float32)
+    executor = Executor(trace(tanh, Meta(x.shape, x.dtype)).program)
+
+    def runs():
         for _ in range(LENGTH):
-            np.tanh(x, out=out)
-        times.append((between - began, time.perf_counter() - between))
-    return [min(t) / LENGTH * 1e6 for t in zip(*times, strict=True)]
+            executor.run({"input_0": x})
+    return best_of(runs)[0] / LENGTH * 1e6
 
 
-if __name__ == "__main__":
+def memory(torch):
+    """The table of what a training step holds at most."""
+    file = Path(__file__).with_name("executor_cases.py")
+    own = Contender("minipd", file, "minipd")
+    peer = Contender("torch", file, "torch", torch) if torch else None
+    for contender in filter(None, (own, peer)):
+        contender.start()
+    lines = []
+    for case in SHAPES:
+        hook, everything, bound = (own.ask(f"{case}, {what}") for what in (HOOK, ALL, BOUND))
+        line = [case, *(f"{n / 1e6:.2f}" for n in (bound, hook)), f"{hook / bound:.2f}", f"{everything / 1e6:.2f}"]
+        if peer is not None:
+            theirs = peer.ask(case)
+            line += [f"{theirs / 1e6:.2f}", f"{hook / theirs:.2f}", f"{everything / theirs:.2f}"]
+        lines.append(line)
+    for contender in filter(None, (own, peer)):
+        contender.stop()
+    heads = ["training step", "must be alive, MB", "held, MB", "held / must", "with what kernels need, MB"]
+    print(markdown(heads + (["torch, MB", "held / torch", "all / torch"] if torch else []), lines))
+
+
+def main():
+    options = argparse.ArgumentParser(description="what running a program costs")
+    options.add_argument("--memory", action="store_true", help="what a training step holds at most")
+    options.add_argument("--torch", metavar="PYTHON", default=os.environ.get("MINIPD_TORCH"),
+                         help="an interpreter that has torch, for --memory (or the variable MINIPD_TORCH)")
+    given = options.parse_args()
+    if given.memory:
+        memory(given.torch)
+        return
     seconds, peak, executor = training_step()
     plan = executor.plan()
     print(f"step: plain {seconds['plain'] * 1e3:.0f} ms, executor {seconds['executor'] * 1e3:.0f} ms, "
           f"plain / executor {seconds['plain'] / seconds['executor']:.2f}")
     print(f"peak {peak / 1e6:.1f} MB; alive at once {plan.bound / 1e6:.1f} MB; {len(plan.offsets)} buffers")
-    ours, bare = instruction()
-    print(f"an instruction {ours:.2f} us, of which numpy's call is {bare:.2f} us")
+    heads = ["instruction", "executor, us", "numpy's call, us", "eager, us", "eager / executor"]
+    print(markdown(heads, instructions()))
+    print(f"a run of one instruction: {single():.1f} us")
+
+
+if __name__ == "__main__":
+    main()

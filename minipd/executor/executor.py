@@ -116,7 +116,7 @@ class Executor:
                 bound = self._bind(arena, bindings)
             frame = bound.frame
             frame.begin(feed, scope, memory)
-            frame.around = None if current().is_plain else watcher(bound)
+            frame.around = watcher(bound) if current().watched else None
             if memory is not None:
                 memory.start(arrays_in((*feed.values(), *scope.values())))
                 memory.hold(bound.memory)

@@ -80,7 +80,10 @@ class RankContext:
         Two handlers are built, one that records and one that does not: switching between them is an assignment.
         """
         run = self.ground.run
-        if flag_in(self.flags, "FLAGS_check_nan_inf"):
+        checks = flag_in(self.flags, "FLAGS_check_nan_inf")
+        #: somebody looks at what operators compute
+        self.watched = checks or self.events is not None
+        if checks:
             run = checked(run, flag_in(self.flags, "FLAGS_check_nan_inf_level") > 0)
         if self.events is not None:
             run = self.events.over(run)
