@@ -18,6 +18,7 @@ from minipd.framework.tensor import Tensor
 from minipd.ir.block import Block
 from minipd.ir.evaluate import BUNDLES
 from minipd.ir.operation import Operation, user_error
+from minipd.ir.paddle.reasons import paddles_name
 from minipd.ir.program import Program
 from minipd.ir.schema import is_attribute_only, op_attrs, result_values, tensor_operands
 from minipd.ir.traits import IrTrait
@@ -69,8 +70,10 @@ class _Rerun:
             elif name == "pd_op.while":
                 self.loop(op)
             else:
-                raise NotImplementedError(user_error(op, f"expected an operator that minipd has, got {name}: the "
-                                                         "program can be kept, printed, drawn and saved, not run"))
+                paddles = paddles_name(name)
+                what = "an operator that minipd has" if paddles == name else "attributes that are known before"
+                raise NotImplementedError(user_error(op, f"expected {what}, got {paddles}: the program can be kept, "
+                                                         "printed, drawn and saved, not run"))
         return []
 
     def read(self, op: Operation) -> Tensor | None:

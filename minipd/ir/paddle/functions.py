@@ -27,8 +27,8 @@ def function(name: str) -> Callable:
 #: Paddle's operator -> (public function, our names of its attributes where they differ); tensors go first, in order
 FUNCTIONS: dict[str, tuple[str, dict[str, str]]] = {
     **{name: (f"nn.functional.{name}", {}) for name in (
-        "celu", "elu", "hardshrink", "hardsigmoid", "hardswish", "leaky_relu", "maxout", "prelu", "relu6", "selu",
-        "softplus", "softshrink", "softsign", "swish", "thresholded_relu", "temporal_shift", "pixel_shuffle",
+        "celu", "elu", "hardshrink", "hardsigmoid", "hardswish", "leaky_relu", "maxout", "mish", "prelu", "relu6",
+        "selu", "softplus", "softshrink", "softsign", "swish", "thresholded_relu", "temporal_shift", "pixel_shuffle",
         "pixel_unshuffle", "channel_shuffle", "grid_sample", "bilinear", "log_loss", "label_smooth")},
     "hardtanh": ("nn.functional.hardtanh", {"t_min": "min", "t_max": "max"}),
     "tanh_shrink": ("nn.functional.tanhshrink", {}),
@@ -45,8 +45,8 @@ FUNCTIONS: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 
-#: attributes of Paddle's that say what the shapes of the tensors say too
-IMPLIED = frozenset({"mode"})
+#: attributes of Paddle's that say what the shapes of the tensors say too, or where a kernel may stop reckoning
+IMPLIED = frozenset({"lambda", "mode"})
 
 
 def _load(at: Loader, op: Operation) -> Any:
@@ -56,7 +56,8 @@ def _load(at: Loader, op: Operation) -> Any:
     attrs = {names.get(k, k): list(v) if isinstance(v, tuple) else v for k, v in at.attrs(op).items() if k != "place"}
     takes = inspect.signature(function(public)).parameters
     # what follows from the tensors (the mode of a prelu) ours are not told
-    return at.call(function(public), *at.inputs(op), **{k: v for k, v in attrs.items() if k in takes or k not in IMPLIED})
+    given = {k: v for k, v in attrs.items() if k in takes or k not in IMPLIED}
+    return at.call(function(public), *at.inputs(op), **given)
 
 
 LOADS.update({name: _load for name in FUNCTIONS if name not in LOADS})

@@ -40,7 +40,7 @@ def open_sizes(program: Program) -> Program:
     """
     sizes = _Sizes(program)
     for op in list(program.walk()):
-        if op.name() == "pd_op.full":
+        if op.name() == "pd_op.full" or op.name() == "shape.dim":
             _number(op, sizes)
         elif op.name() == "pd_op.arange" and any(map(_is_open, op.attributes.values())):
             _range(op, sizes)
@@ -62,8 +62,9 @@ def _is_open(attribute: Any) -> bool:
 
 
 def _number(op: Operation, sizes: _Sizes) -> None:
-    """A `full` of unknown size is a number that is expanded; a `full` of a size is that size."""
-    build, value, shape = _before(op), op.attributes["value"], op.result(0).shape
+    """A `full` of unknown size is a number that is expanded; a `full` of a size, and a `shape.dim`, is that size."""
+    build, shape = _before(op), op.result(0).shape
+    value = op.attributes["value" if op.name() == "pd_op.full" else "size"]
     if isinstance(value, DimAttribute):
         number = sizes.reckon(build, value.value)
         new = _call(build, "cast", _call(build, "reshape", number, shape=()), dtype=op.result(0).dtype)
