@@ -142,7 +142,7 @@ def rms_norm(p):
 
 @program
 def layer_norm(p):
-    return (p.nn.LayerNorm(6)(data(p)) ** 2).sum()
+    return (p.nn.LayerNorm(6)(data(p)) * data(p, "y")).sum()
 
 
 @program
@@ -394,7 +394,7 @@ def norms(p):
 
 @program
 def batch_norm(p):
-    return (p.nn.BatchNorm2D(3)(data(p, shape=[2, 3, 4, 4])) ** 2).sum()
+    return (p.nn.BatchNorm2D(3)(data(p, shape=[2, 3, 4, 4])) * data(p, "y", [2, 3, 4, 4])).sum()
 
 
 @program

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 import minipd
-from minipd.ir.evaluate import evaluate
+from minipd.executor.executor import Executor
+from minipd.ir.builder import Builder
 from minipd.ir.paddle.load import Loader
 from minipd.ir.parser import parse
 from minipd.ir.program import Program
@@ -96,29 +97,14 @@ def gradients(given: dict[str, Any]) -> str:
 
 
 def run(program: Program, outputs: list, given: dict[str, Any]) -> list[np.ndarray]:
+    build = Builder(program.global_block())
     for i, value in enumerate(outputs):
-        from minipd.ir.builder import Builder
-        Builder(program.global_block()).output(f"out{i}", value)
-    found: dict[str, Any] = {}
-
-    def read(op: Any) -> Any:
-        a = op.attributes
-        held = given["feeds"][a["name"].value] if "name" in a else given["parameters"][a["parameter_name"].value]
-        return np.asarray(held, op.result(0).dtype)
-    return _run(program, read, found, len(outputs))
-
-
-def _run(program: Program, read: Any, found: dict[str, Any], n: int) -> list[np.ndarray]:
-    def compute(row: Any, payloads: Any, attrs: dict) -> Any:
-        return row.kernel(*payloads, **attrs)
-
-    def control(op: Any, env: dict, walk: Any) -> None:
-        if op.name() != "pd_op.if":
-            raise NotImplementedError(op.name())
-        chosen = op.regions[0 if env[op.operand_source(0)] else 1]
-        env.update(zip(op.results(), walk(chosen.front()), strict=True))
-    evaluate(program, compute, read, lambda op, x: found.__setitem__(op.attributes["output_name"].value, x), control)
-    return [found[f"out{i}"] for i in range(n)]
+        build.output(f"out{i}", value)
+    inputs = {op.attributes["name"].value: op.result(0) for op in program.global_block() if op.name() == "pd_op.data"}
+    feed = {name: np.asarray(given["feeds"][name], value.dtype) for name, value in inputs.items()}
+    scope = {name: np.asarray(given["parameters"][name], value.dtype) for name, value in program.parameters().items()}
+    found = Executor(program).run(feed, scope)
+    return [found[f"out{i}"] for i in range(len(outputs))]
 
 
 if __name__ == "__main__":

@@ -76,6 +76,9 @@ class Known:
         self.wanted = [(r.removesuffix("_grad"), i) for i, r in enumerate(of_gradient.results)
                        if not isinstance(op.result(i).type(), NullType)]
         self.find_rest()
+        if self.name in LIKE_RESULT:
+            for target, _ in self.wanted:
+                self.operands.setdefault(target, next(iter(self.grads.values())))
 
     def find_rest(self) -> None:
         """What X_grad does not take, at the operation that made a result."""
@@ -130,6 +133,8 @@ def called(at: Loader, known: Known) -> list[Value | None] | None:
 # ------------------------------------------------------------------------------- the forward call, in reverse
 def walked(at: Loader, known: Known) -> list[Value | None]:
     """The gradients by writing the forward call once more."""
+    if any(target not in known.operands for target, _ in known.wanted):
+        raise at.refuse()
     wrt = {target: at.tensors(known.operands[target]) for target, _ in known.wanted if target in known.operands}
     seen: set[Value] = set()
     members: dict[str, list[Value]] = {}

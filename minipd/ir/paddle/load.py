@@ -17,6 +17,7 @@ from minipd.framework.tensor import Tensor
 from minipd.ir.attributes import Attribute, IntArrayAttribute, attribute
 from minipd.ir.block import Block
 from minipd.ir.builder import Builder
+from minipd.ir.builtin import origin
 from minipd.ir.dialect import COMMON_ATTRIBUTES
 from minipd.ir.operation import Operation
 from minipd.ir.paddle.form import LOADS
@@ -66,6 +67,7 @@ class Loader:
         self.values: dict[Value, Value] = {}
         self.vectors: dict[Value, list[Value]] = {}
         self.numbers: dict[Value, Any] = {}
+        self.absent: set[Value] = set()             # results of Paddle's that ours do not have (a mask, a reserve)
         self.constants: list[Operation] = []
         self.symbols: Iterator[DimExpr] = fresh_symbols(
             v.type().shape for v in source.list_vars() if isinstance(v.type(), TensorType))  # type: ignore[attr-defined]
@@ -83,6 +85,8 @@ class Loader:
             results = self.operation(op)
             for old, new in zip(op.results(), results, strict=True):
                 if new is None:
+                    if old not in self.vectors:
+                        self.absent.add(old)
                     continue
                 self.values[old] = new
                 for flag in ("stop_gradient", "persistable"):
@@ -136,11 +140,11 @@ class Loader:
         return list(results) if isinstance(results, tuple) else [results]
 
     def known(self, value: Value | None) -> bool:
-        return value is None or value in self.values or value in self.vectors
+        return value is None or value in self.values or value in self.vectors or value in self.absent
 
     def copy(self, op: Operation) -> list[Value | None]:
         """The operation as it is; regions are translated."""
-        operands = [None if v is None else self.value(v) for v in op.operands_source()]
+        operands = [None if v is None or v in self.absent else self.value(v) for v in op.operands_source()]
         new = self.build.build(kept_name(op.name()), operands, dict(op.attributes), [r.type() for r in op.results()],
                                op.num_regions())
         for old, region in zip(op.regions, new.regions, strict=True):
@@ -168,7 +172,12 @@ class Loader:
 
     # ------------------------------------------------------------------------------------------- for forms
     def value(self, value: Value) -> Value:
-        """Our value for one of Paddle's."""
+        """Our value for one of Paddle's.
+
+        Raises: NotOurs for a result that ours do not have.
+        """
+        if value in self.absent:
+            raise NotOurs
         if value in self.vectors and value not in self.values:
             self.values[value] = self.build.combine([self.value(v) for v in self.vectors[value]])
         return self.values[value]
@@ -189,6 +198,7 @@ class Loader:
         if value in self.vectors:
             parts = [self.constant(v) for v in self.vectors[value]]
             return tuple(p[0] if isinstance(p, tuple) else p for p in parts)
+        value = origin(value)                   # Paddle pushes constants, too
         found = constant_of(value)
         if found is None:
             raise NotOurs
@@ -212,7 +222,7 @@ class Loader:
         """The operands that are tensors, as ours; None where absent, a list where there are several."""
         found = signature(op.name().partition(".")[2])
         assert found is not None
-        return [None if v is None else self.tensors(v) if v in self.vectors else self.value(v)
+        return [None if v is None or v in self.absent else self.tensors(v) if v in self.vectors else self.value(v)
                 for o, v in zip(found.operands, op.operands_source(), strict=True) if not o.kind]
 
     def row(self, name: str, *values: Value, **attrs: Any) -> Any:
