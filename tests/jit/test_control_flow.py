@@ -5,10 +5,10 @@ import pytest
 
 import minipd as paddle
 from minipd.executor import Executor
-from minipd.jit import to_static
-from minipd.jit.joint import with_backward
 from minipd.ir.traced import trace
 from minipd.ir.verify import verify
+from minipd.jit import to_static
+from minipd.jit.joint import with_backward
 from minipd.static import InputSpec
 from minipd.static.nn import cond, while_loop
 
@@ -85,6 +85,21 @@ def test_what_is_on_a_stack_is_nobody_elses():
     out.payload[...] = 7.0
     out.sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), expected, rtol=1e-12)
+
+
+def test_generated_kernels_in_regions():
+    """A region is a barrier: what is in it is fused among itself."""
+    def f(x, y):
+        def body(i, h):
+            return [i + 1, cond(h.mean() > 0.0, lambda: (h * y).tanh() * 0.5 + h, lambda: h.exp() - y)]
+        return while_loop(lambda i, h: i < 3, body, [0, x])[1]
+    compiled = to_static(f, backend="CINN")
+    for got, expected in zip(gradients(compiled, A, B), gradients(f, A, B), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-12)
+    for program in (compiled.last.runnable.forward.program, compiled.last.runnable.backward.program):
+        loop = next(op for op in program.walk() if op.name() == "pd_op.while")
+        inside = [op.name() for block in loop.blocks() for op in block]
+        assert "pd_op.if" in inside and "cinn_runtime.jit_kernel" in inside and "pd_op.tanh" not in inside
 
 
 # ------------------------------------------------------------------------------------------------ random numbers

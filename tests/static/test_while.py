@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import minipd as paddle
 from minipd.autograd.engine import grad
 from minipd.executor import Executor
 from minipd.framework.context import Kernels
@@ -18,6 +19,7 @@ from minipd.ir.verify import VerifyError, verify
 from minipd.ops.creation import to_tensor, zeros
 from minipd.static import InputSpec
 from minipd.static.nn import cond, while_loop
+from minipd.viz.ir.program import program_graph
 
 A = np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]])
 B = np.array([[1.0, 0.7, -0.5], [0.5, -0.9, 0.6]])
@@ -436,6 +438,60 @@ def test_writing_an_outer_tensor_in_the_body_is_found_out():
 
     with pytest.raises(ValueError, match="belongs to another program or to a branch that is finished"):
         trace(f, InputSpec((2,)))
+
+
+# -------------------------------------------------------------------------------------------------- static mode
+def test_training_in_static_mode():
+    """A recurrent cell with dropout in a loop: step by step, the losses are those of Python's loop."""
+    def loss_of(cell, x, n):
+        def step(i, h):
+            return [i + 1, paddle.nn.functional.dropout((cell(h) + x).tanh(), 0.25)]
+        return (while_loop(lambda i, h: i < n, step, [0, x])[1] ** 2).mean()
+
+    data = [np.random.default_rng(i).standard_normal((2, 3)).astype(np.float32) for i in range(4)]
+    paddle.seed(3)
+    cell = paddle.nn.Linear(3, 3)
+    start = [p.numpy().copy() for p in cell.parameters()]
+    opt, expected = paddle.optimizer.SGD(0.5, parameters=cell.parameters()), []
+    paddle.seed(4)
+    for n, x in enumerate(data, start=1):
+        loss = loss_of(cell, to_tensor(x), n)
+        loss.backward()
+        opt.step()
+        opt.clear_grad()
+        expected.append(loss.item())
+
+    main, startup = paddle.static.Program(), paddle.static.Program()
+    paddle.enable_static()
+    try:
+        with paddle.static.program_guard(main, startup), paddle.static.scope_guard(paddle.static.Scope()):
+            x, n = paddle.static.data("x", [None, 3], "float32"), paddle.static.data("n", [], "int64")
+            cell = paddle.nn.Linear(3, 3)
+            loss = loss_of(cell, x, n)
+            paddle.optimizer.SGD(0.5).minimize(loss)
+            exe = paddle.static.Executor()
+            exe.run(startup)
+            scope = paddle.static.global_scope()
+            for p, array in zip(cell.parameters(), start, strict=True):
+                scope.find_var(p.name).get_tensor().set(array, None)
+            paddle.seed(4)
+            got = [exe.run(main, feed={"x": a, "n": np.int64(i)}, fetch_list=[loss])[0]
+                   for i, a in enumerate(data, start=1)]
+    finally:
+        paddle.disable_static()
+    np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+def test_the_drawing():
+    program = trace(loop_in_loop, *specs()).program
+    names = []
+
+    def visit(cluster):
+        names.append(cluster.label if hasattr(cluster, "label") else cluster.title)
+        for inner in cluster.clusters:
+            visit(inner)
+    visit(program_graph(program).root)
+    assert names == ["program", "while", "while"]
 
 
 # ------------------------------------------------------------------------------------------------- verification
