@@ -201,6 +201,49 @@ def test_decorators_and_partials():
         assert to_static(functools.partial(f, k=3.0))(tensor(x)).item() == f(x, k=3.0)
 
 
+def test_functions_that_the_library_calls():
+    class Rule(paddle.autograd.PyLayer):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            if x.sum() > 0:
+                return x * 2.0
+            return x * 3.0
+
+        @staticmethod
+        def backward(ctx, g):
+            x, = ctx.saved_tensor()
+            if x.sum() > 0:
+                return g * 5.0
+            return g * 7.0
+
+    def f(x):
+        def block(t):
+            if t.sum() > 3.0:
+                return t * t
+            return -t
+        y = paddle.distributed.fleet.utils.recompute(block, Rule.apply(x))
+        return paddle.static.nn.cond(y.sum() > 0.0, lambda: y * 2.0 if y.sum() > 10.0 else y, lambda: block(y))
+    for value in ([1.0, 0.5], [3.0, 1.0], [-1.0, -2.0], [-0.25, 0.0]):
+        grads = []
+        for g in (f, to_static(f)):
+            x = paddle.to_tensor(value, stop_gradient=False)
+            y = g(x)
+            y.sum().backward()
+            grads.append((y.tolist(), x.grad.tolist()))
+        assert grads[0] == grads[1]
+
+
+def test_recursion_that_a_tensor_ends():
+    def f(x):
+        if x > 10:
+            return x
+        return f(x * x)
+    with pytest.raises(RecursionError) as told:
+        to_static(f)(tensor(2.0))
+    assert f"(the condition at {__file__}:{line_of(f, 'if x > 10')})" in str(told.value)
+
+
 def test_generators_and_frames_are_left_alone():
     def pairs(n):
         for i in range(n):

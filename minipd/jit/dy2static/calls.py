@@ -3,6 +3,7 @@
     a user's function, lambda, method               rewritten (see `rewrite`)
     a layer                                         itself, with the `forward` of it and of the layers inside rewritten
     an object with `__call__`, a partial            of a rewritten function
+    `apply` of a PyLayer                            with its forward and backward rewritten
     print, len, range, enumerate, zip, int, ...     the converter, for traced tensors
     minipd, numpy, the standard library, classes, generators, `not_to_static`       as they are
 
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from minipd.autograd.py_layer import PyLayer
 from minipd.framework.constraints import PACKAGE
 from minipd.jit.dy2static.builtins import BUILTINS
 from minipd.jit.dy2static.rewrite import rewritten
@@ -62,6 +64,8 @@ def Call(f: Any) -> Any:
             return _with_functions(f)
         return f if is_library(f) else rewritten(f)
     if kind is types.MethodType:
+        if isinstance(f.__self__, type) and issubclass(f.__self__, PyLayer) and f.__name__ == "apply":
+            return rewritten_rule(f.__self__).apply
         return types.MethodType(Call(f.__func__), f.__self__) if type(f.__func__) is types.FunctionType else f
     if kind is functools.partial:
         return functools.partial(Call(f.func), *f.args, **f.keywords)
@@ -95,6 +99,12 @@ def _function(x: Any) -> Any:
     if isinstance(x, (list, tuple)) and not hasattr(x, "_fields"):
         return type(x)(map(_function, x))
     return Call(x) if isinstance(x, (types.FunctionType, types.MethodType)) else x
+
+
+def rewritten_rule(cls: type[PyLayer]) -> type[PyLayer]:
+    """A user's operator with a gradient of its own, with both functions rewritten."""
+    functions = {name: staticmethod(Call(getattr(cls, name))) for name in ("forward", "backward")}
+    return type(cls.__name__, (cls,), {**functions, "__module__": cls.__module__, "__qualname__": cls.__qualname__})
 
 
 # ----------------------------------------------------------------------------------------------------------- layers

@@ -7,6 +7,7 @@ which is replaced here by one that says why.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -43,10 +44,30 @@ def explained() -> Iterator[None]:
             raise
         why, kind = found
         raise kind(why).with_traceback(error.__traceback__) from None
+    except RecursionError as error:
+        where = _innermost_branch(error)
+        if where is None:
+            raise
+        raise RecursionError(
+            f"expected a function that calls itself to end while it is traced, got one that a tensor ends (the "
+            f"condition at {where}): both sides of such a branch are traced, and one of them calls the function again, for ever. "
+            "Write a `while` loop, or end it by a Python number") from None
     finally:
         flags.pop(REASONS, None)
         if before is not None:
             flags[REASONS] = before
+
+
+def _innermost_branch(error: RecursionError) -> str | None:
+    """Where the branch is that was traced inside of itself, if that is what did not end."""
+    trace, counts = error.__traceback__, Counter[str]()
+    while trace is not None:
+        branch = trace.tb_frame.f_locals.get("self")
+        if hasattr(branch, "blocks") and hasattr(branch, "where"):
+            counts[branch.where] += 1
+        trace = trace.tb_next
+    often = [where for where, count in counts.most_common(1) if count > 20]
+    return often[0] if often else None
 
 
 def _reason(error: NameError) -> tuple[str, type[Exception]] | None:
