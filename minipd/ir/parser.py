@@ -35,7 +35,12 @@ class ParseError(ValueError):
         rest = text[pos:].split("\n", 1)[0]
         got = got or (repr(rest[:30] + ("..." if len(rest) > 30 else "")) if rest else
                       "the end of the line" if pos < len(text) else "the end of the text")
-        super().__init__(f"{self.line}:{self.column}: expected {expected}, got {got}")
+        super().__init__(f"{self.line}:{self.column}: expected {_short(expected)}, got {_short(got)}")
+
+
+def _short(words: str) -> str:
+    """What is to be said, without the middle of what is too long to be read."""
+    return words if len(words) <= 1000 else f"{words[:500]} ... {words[-100:]}"
 
 
 def parse(text: str, style: str = "exact") -> Program:

@@ -100,7 +100,7 @@ def fuzz(kind, seconds, seed):
                 refused += 1
                 assert 10 < len(str(error)) < 4000, "an error that says something, and ends"
             except Exception as error:
-                error.add_note(f"{kind}, seed {seed}, number {tried}: {damaged!r:.2000}")
+                error.add_note(f"{kind}, seed {seed}, number {tried}: {ascii(damaged)[:2000]}")
                 raise
             finally:
                 faulthandler.cancel_dump_traceback_later()
