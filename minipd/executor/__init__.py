@@ -13,6 +13,7 @@
     late           calls of which operands come late
     schedule/      what depends on what, streams and events, the simulated clock
     overlap        collectives in a thread beside computation
+    device         a schedule on a device's own streams
     watching       looking on: for a profiler, and for NaN
     frame          the state of one run
     scope          program state by name, in arrays or in tensors

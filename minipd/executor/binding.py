@@ -35,6 +35,8 @@ class Binding:
     program: Steps
     #: the program with collectives in a thread; False if that is of no use, None as long as nobody has asked
     overlap: Any = None
+    #: the program on the streams of a device, once it has run there
+    on_device: Steps | None = None
 
     def __init__(self, prepared: Preparation, layout: Layout, memory: np.ndarray, owned: dict[str, ref]):
         self.prepared, self.layout, self.memory = prepared, layout, memory
@@ -190,7 +192,9 @@ class Binding:
 
         def step() -> None:
             made = made_of()
-            slots[result] = made if type(made) is np.ndarray else np.asarray(made)
+            if type(made) is not np.ndarray and (isinstance(made, np.generic) or not hasattr(made, "dtype")):
+                made = np.asarray(made)             # a scalar of numpy's; a device's arrays stay what they are
+            slots[result] = made
             if frame.memory is not None:
                 frame.keep((slots[result],))
         return step

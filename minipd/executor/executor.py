@@ -14,6 +14,7 @@ from weakref import ref
 import numpy as np
 
 from minipd.executor.binding import Binding
+from minipd.executor.device import STREAMS, on_streams
 from minipd.executor.frame import Frame, Steps, arrays_in
 from minipd.executor.kernel.lowering import pd_op_to_kernel_pass
 from minipd.executor.layout import Layout
@@ -136,7 +137,13 @@ class Executor:
             self._arena = arena
 
     def _steps(self, bound: Binding, watched: bool) -> Steps:
-        """What a run calls: with collectives in a thread, where that may be, is of use, and nobody looks on."""
+        """What a run calls: on the streams of the place, if it has any; with collectives in a thread, where that may be
+        and is of use.  While somebody looks on, one after the other."""
+        backend = self.place.kind.upper()
+        if backend in STREAMS and not watched:
+            if bound.on_device is None:
+                bound.on_device = on_streams(bound, backend)
+            return bound.on_device
         comm = current().comm
         if watched or comm is None or not comm.threads:
             return bound.program

@@ -37,6 +37,7 @@ ALLOWED = {
     "ir/attribute.py": {"KINDS": IMPORTED, "FROM_PYTHON": IMPORTED},
     "ir/interfaces.py": {"INTERFACES": IMPORTED},
     "ir/types.py": {"TYPES": IMPORTED},
+    "executor/device.py": {"STREAMS": IMPORTED},
     "executor/makers.py": {"MAKERS": IMPORTED},
     "executor/kernel/table.py": {"REGISTERED": IMPORTED, "TRANSFERS": IMPORTED},
     "executor/overwriting.py": {"_ALLOWED": IMPORTED},

@@ -8,8 +8,8 @@ Only where it must: an instruction that is known to have ended, because its stre
 for one that itself has waited for it, is not waited for again.  So the events are those of the transitive reduction of
 the graph, in which the order within a stream counts as a dependency.
 
-On a GPU a stream is a CUDA stream and an event a CUDA event, one to one (`executor.cuda`).  On a CPU, communication has
-a thread of its own (`executor.overlap`).
+On a GPU a stream is a CUDA stream and an event a CUDA event, one to one (`executor.device`).  On a CPU, communication
+has a thread of its own (`executor.overlap`).
 """
 
 from __future__ import annotations
