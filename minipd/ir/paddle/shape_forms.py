@@ -317,9 +317,12 @@ def load_stack(at: Loader, op: Operation) -> Any:
 
 @form("split")
 class Split:
-    """One of Paddle's sections may be -1: what is left.  A number of equal parts is another operator."""
+    """One of Paddle's sections may be -1: what is left.  A number of equal parts is another operator.  The axis counts
+    from the front, however it was written."""
 
     def save(to: Saver, call: Call) -> Any:
+        if "axis" in call.attrs:
+            call.shown["axis"] = call.attrs["axis"]
         if isinstance(call.shown.get("sections"), int):
             operands = [call.tensors[0], to.operand(call, "axis", "i32")]
             return to.op("split_with_num", operands, {"num": call.shown["sections"]}, call.types)
