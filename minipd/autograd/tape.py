@@ -197,8 +197,10 @@ def open_call(x: Tensor) -> None:
     """Let `x` be a result of the operator that made it, where its node is that of a whole program: so that its gradient
     is complete, with what other results of the program owe to it."""
     node = x.node
-    if getattr(getattr(node, "row", None), "expand", None) is not None:
-        node.row.expand(node)
+    row = None if node is None else node.row
+    if hasattr(row, "expand"):
+        if row.expand is not None:          # else it has been
+            row.expand(node)
         x.node, x.index = node.attrs.get(x.index, (node, x.index))
 
 

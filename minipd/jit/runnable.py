@@ -15,6 +15,7 @@ from minipd.framework import dtype as dtypes
 from minipd.framework.context import using
 from minipd.framework.row import Recipe, VjpCall
 from minipd.framework.tensor import Tensor
+from minipd.ir.dce import remove_dead_ops
 from minipd.ir.operation import captured
 from minipd.ir.program import Program
 from minipd.ir.value import Value
@@ -67,6 +68,17 @@ class Runnable:
                         if op.name() == "builtin.set_parameter"}
 
     @functools.cached_property
+    def differentiable(self) -> Program:
+        """The part of the program that leads to the results through which a gradient flows."""
+        part = self.program.clone()
+        for op in reversed(list(part.global_block())):
+            if op.name() == "builtin.set_parameter" or (
+                    op.name() == "builtin.shadow_output" and op.attributes["output_name"].value not in self.flows):
+                op.erase()
+        remove_dead_ops(part)
+        return part
+
+    @functools.cached_property
     def reach(self) -> list[tuple[frozenset[int], frozenset[str]]]:
         """Per entry of `flows`, what it was computed from: which others, and which inputs and state."""
         places = {self.program.get_output_value_by_name(n): i for i, n in enumerate(self.flows)}
@@ -87,9 +99,7 @@ class Runnable:
 
     def sources(self) -> dict[str, Value]:
         """Inputs and state of the program by name; what could be asked a gradient of."""
-        data: dict[str, Value] = {op.attributes["name"].value: op.result(0) for op in self.program.global_block()
-                                  if op.name() == "pd_op.data"}
-        return data | {STATE + n: v for n, v in self.program.parameters().items()}
+        return sources_of(self.program)
 
     def run(self, feed: dict[str, Any], scope: Any) -> dict[str, np.ndarray]:
         """Run forward.  feed: at least an array for every input."""
@@ -99,6 +109,13 @@ class Runnable:
     def before(self, scope: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The state, as it is before a run that will be on the tape."""
         return {n: scope[n].copy() if n in self.written else scope[n] for n in self.state}
+
+
+def sources_of(program: Program) -> dict[str, Value]:
+    """Inputs and state by name."""
+    data: dict[str, Value] = {op.attributes["name"].value: op.result(0) for op in program.global_block()
+                              if op.name() == "pd_op.data"}
+    return data | {STATE + n: v for n, v in program.parameters().items()}
 
 
 def _flows(v: Value) -> bool:
@@ -179,11 +196,12 @@ class Recorded:
         gradients with respect to one, then count what other results of the same call owe to it too; and the operators'
         rules can be differentiated again.
         """
-        self.check(self.sources)
+        program = self.runnable.differentiable
+        self.check(name for name, value in sources_of(program).items() if not value.use_empty())
         arrays = {**self.feed, **{STATE + n: array for n, array in self.state.items()}}
         handles = {name: source.again(arrays[name]) for name, source in self.sources.items()}
         first = node.seq
-        outs, made = replay(self.runnable.program, {**arrays, **handles})
+        outs, made = replay(program, {**arrays, **handles})
         for i, other in enumerate(made):        # between what the call had read and the call itself
             other.seq = first - 1 + (i + 1) / (len(made) + 1)       # type: ignore[assignment]
         results = [outs[name] for name in self.runnable.flows]

@@ -336,10 +336,16 @@ class Segments(Ground):
         """Whether the write of a pending value into x may let x hold that value: as in a program, where nobody sees
         memory.  Not where others share the memory of x, or where only the values of x should change, not its history.
         """
-        if not (is_unknown(out.payload) and (current().grad_enabled or x.stop_gradient or x.is_leaf)):
+        recording = current().grad_enabled
+        if not (is_unknown(out.payload) and (recording or x.is_leaf)):
             return False
-        if x.view_of is not None and x.view_of[1].put_back is None:
-            return False
+        base = x
+        while base.view_of is not None:
+            base, row, _, _ = base.view_of
+            # a detached tensor that is written takes the history of what is written, and its base does not
+            if row.put_back is None or row.name == "share_data_" and not out.stop_gradient or not (
+                    recording or base.is_leaf):
+                return False
         if type(x.payload) is not np.ndarray:
             return is_unknown(x.payload)
         storage = x.storage
