@@ -10,6 +10,7 @@ import numpy as np
 
 from minipd import executor
 from minipd.framework.place import check_device
+from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.ir.dce import remove_dead_ops
 from minipd.ir.operation import user_error
@@ -72,7 +73,13 @@ class Executor:
             if name not in scope:
                 raise KeyError(f"Executor.run: the scope has no value for {name!r}, which the program reads; run the "
                                "startup program first")
-        out = ready.runner.run(self._feed(program, ready, feed or {}), scope)
+        context = current()
+        before = context.rng
+        context.rng = generator_of(program)         # regions draw while they run
+        try:
+            out = ready.runner.run(self._feed(program, ready, feed or {}), scope)
+        finally:
+            context.rng = before
         numbers = itertools.count()
         arrays = [out[f"fetch_{next(numbers)}"] if isinstance(x, Value) else x for x in fetched]
         return arrays if return_numpy else [Tensor(np.array(a)) for a in arrays]
@@ -102,7 +109,7 @@ class Executor:
 
     def _feed(self, program: Program, ready: _Ready, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """The inputs of this run: what the user gives, tensors from outside as they are now, keys of random draws."""
-        trace, rng = program.trace, generator_of(program)
+        trace, rng = program.trace, current().rng
         unknown = [name for name in given if name not in trace.input_names]
         if unknown:
             inputs = ", ".join(sorted(trace.input_names)) or "none"

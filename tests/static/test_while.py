@@ -482,6 +482,29 @@ def test_training_in_static_mode():
     np.testing.assert_allclose(got, expected, rtol=1e-5)
 
 
+def test_a_program_with_a_seed_of_its_own():
+    """Every run draws the same, in front of the loop and in it, and leaves the rank's generator alone."""
+    main = paddle.static.Program()
+    main.random_seed = 7
+    paddle.enable_static()
+    try:
+        with paddle.static.program_guard(main):
+            x = paddle.static.data("x", [2], "float32")
+            h, = times(3, lambda i, h: [h * 2.0 + paddle.rand([2])], x + paddle.rand([2]))
+        paddle.seed(1)
+        exe, feed = paddle.static.Executor(), {"x": np.zeros(2, np.float32)}
+        (first,), (second,) = (exe.run(main, feed=feed, fetch_list=[h]) for _ in range(2))
+    finally:
+        paddle.disable_static()
+    np.testing.assert_array_equal(first, second)
+    after = paddle.rand([2]).numpy()
+    paddle.seed(1)
+    np.testing.assert_array_equal(paddle.rand([2]).numpy(), after)
+    paddle.seed(7)
+    expected, = times(3, lambda i, h: [h * 2.0 + paddle.rand([2])], paddle.rand([2]))
+    np.testing.assert_array_equal(first, expected.numpy())
+
+
 def test_the_drawing():
     program = trace(loop_in_loop, *specs()).program
     names = []
