@@ -155,7 +155,7 @@ class Argmin(IndexOfExtreme):
 
 
 def _extreme(xp: Any, function: str, x: Any, axis: Any, keepdim: bool) -> Any:
-    empty = [a for a in (axis if type(axis) is tuple else (axis,)) if x.ndim and not x.shape[a]]
+    empty = [a for a in (axis if isinstance(axis, tuple) else (axis,)) if x.ndim and not x.shape[a]]
     if empty:
         raise ValueError(f"{function}: axis {empty[0]} of {describe(x)} is empty: nothing is the largest of no "
                          "elements")

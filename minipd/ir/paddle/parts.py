@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minipd.framework.context import using
-from minipd.framework.row import Row
+from minipd.framework.row import ROWS, Row
 from minipd.framework.tensor import Tensor
 from minipd.ir.builder import Builder
 from minipd.ir.operation import Operation
@@ -30,10 +30,25 @@ def in_parts(program: Program) -> Program:
     The rules are those here, and of the operator table's column "decompose".
     """
     for op in list(program.walk()):
+        if op.name() == "pd_op.full" and op.attributes["value"].value != op.attributes["value"].value:
+            _not_a_number(op)
+            continue
         rule = None if op.row is None or op.row.name not in REASONS else rule_of(op.row)
         if rule is not None:
             _replace(program, op, rule)
     return program
+
+
+def _not_a_number(op: Operation) -> None:
+    """Paddle writes NaN into its files, but does not read it there; infinities it does."""
+    assert op.parent is not None
+    endless = op.clone()
+    endless.set_attr("value", float("inf"))
+    Builder(op.parent, op).insert(endless)
+    difference, = Builder(op.parent, op).call(ROWS["subtract"], [endless.result(0)] * 2, {})
+    difference.stop_gradient = op.result(0).stop_gradient
+    op.result(0).replace_all_uses_with(difference)
+    op.erase()
 
 
 def rule_of(row: Row) -> Callable | None:
