@@ -114,10 +114,12 @@ class RankContext:
 class Ground:
     """What stands below all layers: it runs a call of a row on payloads.  Most take no notice of what else it is told.
 
-    lazy: it notes calls, and computes them later.
+    lazy: it notes calls, and computes them later.  layers: what it is told of the layers that are being called, if it
+    wants to know (`enter(name)`, `leave()`).
     """
 
     lazy = False
+    layers: Any = None
 
     def run(self, row: Any, payloads: Any, attrs: dict) -> Any:
         """The result of a call, a payload; a tuple of them for rows with more than one result."""

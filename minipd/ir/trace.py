@@ -69,6 +69,7 @@ class Trace(Ground):
         self._entry: Operation | None = None        # inputs stand together at the start; the last one so far
         self.input_names = {op.attributes["name"].value for op in program.global_block() if op.name() == "pd_op.data"}
         self.scopes: list[Scope] = []
+        self.layers = CalledLayers()
         self.draws_inside = False                   # whether a region has drawn random numbers
 
     # ---------------------------------------------------------------------------------- the interpreter protocol
@@ -79,11 +80,14 @@ class Trace(Ground):
         extra: dict[str, Any] = {"op_callstack": (where,)}
         if path:
             extra["struct_name"] = f"/{path.replace('.', '/')}/"
-        written = tuple((name, v.given) for name, v in attrs.items() if isinstance(v, Spelled))
+        written = [(name, v.given) for name, v in attrs.items() if isinstance(v, Spelled)]
         if written:
-            extra["as_written"] = written
             attrs = {name: tuple(v) if isinstance(v, SpelledTuple) else int(v) if isinstance(v, SpelledInt) else v
                      for name, v in attrs.items()}
+        if self.layers.path:
+            written.append(("struct_name", self.layers.path))
+        if written:
+            extra["as_written"] = tuple(written)
         results = self.build.call(row, values, attrs, extra)
         return results if row.multi else results[0]
 
@@ -267,6 +271,28 @@ class Trace(Ground):
 
 #: what a write in place changes of a handle
 WRITTEN = ("payload", "node", "index", "stop_gradient")
+
+
+class CalledLayers:
+    """Paddle's name for where an operation belongs: the classes of the layers that are being called, `/Net/Linear_1/`.
+
+    The number tells calls of one class apart that were made by one call of the layer around them; the first has none.
+    """
+
+    def __init__(self) -> None:
+        self.path = ""
+        self._around: list[tuple[str, dict[str, int]]] = []     # the path outside of each call, and what it has called
+
+    def enter(self, name: str) -> None:
+        n = 0
+        if self._around:
+            counts = self._around[-1][1]
+            n = counts[name] = counts.get(name, -1) + 1
+        self._around.append((self.path, {}))
+        self.path = f"{self.path or '/'}{name}{f'_{n}' if n else ''}/"
+
+    def leave(self) -> None:
+        self.path, _ = self._around.pop()
 
 
 class Scope:

@@ -62,10 +62,13 @@ class Layer(Converted, Stateful, Tree):
 
     # ------------------------------------------------------------------------------------------------ calling
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
-        scope = self._scope
+        scope, context = self._scope, current()
         if scope:
-            rng = current().rng
+            rng = context.rng
             rng.push(scope)
+        layers = context.ground.layers
+        if layers is not None:
+            layers.enter(type(self).__name__)
         try:
             if self._pre_hooks or self._post_hooks:
                 return self._run_with_hooks(inputs, kwargs)
@@ -76,6 +79,8 @@ class Layer(Converted, Stateful, Tree):
         finally:
             if scope:
                 rng.pop()
+            if layers is not None:
+                layers.leave()
 
     def _run_with_hooks(self, inputs: tuple, kwargs: dict) -> Any:
         if self._pre_hooks:

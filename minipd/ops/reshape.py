@@ -171,7 +171,8 @@ def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1, name: str | Non
         raise ValueError(f"flatten: expected start_axis before stop_axis, got {start_axis} and {stop_axis} for "
                          f"{describe(x.payload)}")
     s = x.payload.shape
-    return Reshape(x, shape=(*s[:a], prod(s[a:b + 1]), *s[b + 1:]))
+    shape = (*s[:a], prod(s[a:b + 1]), *s[b + 1:])
+    return Reshape(x, shape=as_given(shape, ("flatten", int(a), int(b))))
 
 
 def squeeze(x: Tensor, axis: Any = None, name: str | None = None) -> Tensor:
@@ -193,7 +194,8 @@ def unsqueeze(x: Tensor, axis: Any, name: str | None = None) -> Tensor:
     for n, a in enumerate(listed if isinstance(listed, (list, tuple)) else [listed]):
         at = normalize_axis("unsqueeze", a, x.ndim + n + 1)
         placed = [p + (p >= at) for p in placed] + [at]
-    return Unsqueeze(x, axis=tuple(sorted(placed)))
+    given = listed if isinstance(listed, (list, tuple)) else [listed]
+    return Unsqueeze(x, axis=as_given(tuple(sorted(map(int, placed))), tuple(map(int, given))))
 
 
 def transpose(x: Tensor, perm: Any, name: Any = None) -> Tensor:

@@ -30,6 +30,7 @@ from minipd.framework.random import Generator
 from minipd.framework.rank import current
 from minipd.framework.tensor import Parameter, Tensor
 from minipd.ir import program as ir
+from minipd.ir.builder import Builder
 from minipd.ir.mapping import IrMapping, clone_operation
 from minipd.ir.trace import Trace
 from minipd.ir.value import Value
@@ -135,6 +136,16 @@ class StaticTrace(Trace):
         """The tensor of that name which this program computes, if it is still there."""
         return next((t for ref in self._handles if (t := ref()) is not None and t._name == name), None)
 
+    def _at_entry(self, insert: Callable[[Builder], Value]) -> Value:
+        """Inputs stand in front, in order; parameters in front of what is there when they are made, as in Paddle."""
+        block = self.program.global_block()
+        value = insert(Builder(block, block.front()))
+        op = value.get_defining_op()
+        if op is not None and op.name() == "pd_op.data":
+            while op.next is not None and op.next.name() == "pd_op.data":
+                op.move_after(op.next)
+        return value
+
     # -------------------------------------------------------------------------------------------- program state
     def parameter_made(self, param: Parameter) -> None:
         """A parameter has been made in static mode: its values are the startup program's affair."""
@@ -188,6 +199,7 @@ class StaticTrace(Trace):
 
     def _own(self, handle: Tensor, first: Value, startup: StaticTrace) -> None:
         """`handle` is program state from now on, with this first value."""
+        first.persistable = True
         startup.build.set_parameter(handle.name, first)
         startup.first[handle.name] = first
         value = self.parameter(handle.name, Meta(first.shape, first.dtype), trainable=not handle.stop_gradient)

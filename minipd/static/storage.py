@@ -62,7 +62,7 @@ def program_of(text: str) -> Program:
             value = copy.result(0)
             handle = Tensor(value) if value.stop_gradient else Parameter(value)
             handle.name = copy.attributes["parameter_name"].value
-            program.trace.state[handle.name] = handle, value
+            program.trace.state = {handle.name: (handle, value), **program.trace.state}     # the last made is in front
     return program
 
 

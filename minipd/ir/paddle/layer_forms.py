@@ -156,9 +156,16 @@ class PoolGrad:
 
 @form("max_pool2d_with_index", "max_pool3d_with_index")
 class MaxPoolWithIndex:
-    """Our paddings name before and after."""
+    """Our paddings name before and after.  Where nobody asks for the indices, it is a pool of maxima."""
 
     def save(to: Saver, call: Call) -> Any:
+        if call.op.result(1).use_empty():
+            a, n = call.attrs, call.sources[0].ndim - 2
+            attrs = {**a, "paddings": unpaired(a["paddings"]), "data_format": LAYOUTS[n], "global_pooling": False,
+                     "padding_algorithm": "EXPLICIT", "pooling_type": "max", "exclusive": True}
+            operands = [call.tensors[0], *([to.ints(a["kernel_size"])] if n == 2 else [])]
+            out, = to.op(f"pool{n}d", operands, attrs, call.types[:1])
+            return [out, None]
         attrs = {**call.attrs, "paddings": unpaired(call.attrs["paddings"])}
         return to.op(call.row.name, call.tensors, attrs, call.types)
 
@@ -200,6 +207,26 @@ class Standardize:
                 value, = to.op("reshape", [value, to.ints(old.shape)], {}, [type])
             results.append(value)
         return results
+
+
+def scale_of_norm(to: Saver, call: Call) -> Any:
+    """The norm, if this call multiplies by its scale, or adds its bias: Paddle's norm takes both; else None."""
+    made, other = call.tensors[0].get_defining_op(), call.tensors[1]
+    if made is None or made.name() != "pd_op.layer_norm" or not call.sources[0].has_one_use():
+        return None
+    place = 1 if call.row.name == "multiply" else 2
+    begin = made.attributes["begin_norm_axis"].value
+    given = other.get_defining_op()
+    if (made.operand_source(place) is not None or made.operand_source(2) is not None or given is None
+            or call.tensors[0] is not made.result(0) or call.types[0] != made.result(0).type()
+            or len(other.shape) != 1 or tuple(made.result(0).shape[begin:]) != tuple(other.shape)
+            or given.parent is not made.parent or not given.is_before(made) or "op_callstack" not in made.attributes
+            or made.attributes["op_callstack"] != call.op.attributes.get("op_callstack")):
+        return None
+    made.operand(place).set_source(other)
+    for result in made.results():
+        result.stop_gradient = call.op.result(0).stop_gradient
+    return made.result(0)
 
 
 @loads("layer_norm")

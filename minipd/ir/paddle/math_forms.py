@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from minipd.framework import dtype as dtypes
-from minipd.framework.dim import prod
+from minipd.framework.dim import prod, symbol
 from minipd.ir.attributes import DoubleAttribute, FloatAttribute
 from minipd.framework.dim import DimExpr
 from minipd.ir.operation import Operation
 from minipd.ir.paddle.axes import all_axes, one_axis
 from minipd.ir.paddle.form import form, loads
+from minipd.ir.paddle.layer_forms import scale_of_norm
 from minipd.ir.paddle.load import Loader
 from minipd.ir.paddle.load import same as load_same
 from minipd.ir.paddle.save import Call, Saver
@@ -35,17 +36,21 @@ def scaled(to: Saver, call: Call, x: Value, scale: Any, bias: float, after: bool
 def number_of(value: Value) -> Any:
     """The number, if an operand is one that stood beside a tensor in Python; else None."""
     op = value.get_defining_op()
-    if op is None or op.name() != "pd_op.full" or value.shape != () or value.dtype.kind not in "fV":
+    if op is None or op.name() != "pd_op.full" or value.shape != () or value.dtype.kind not in "fVi":
         return None
     number = op.attributes["value"].value
-    return number if isinstance(number, (int, float)) else None
+    return number if isinstance(number, (int, float)) and not isinstance(number, bool) else None
 
 
 def beside(call: Call) -> tuple[int, Any] | None:
     """Which operand is the tensor, and the number beside it; None if both are tensors, or numbers must stay tensors."""
     for i in (1, 0):
         number, x = number_of(call.sources[i]), call.sources[1 - i]
-        if number is not None and number_of(x) is None and x.dtype.kind in "fV" and x.dtype != np.float64:
+        if number is None or number_of(x) is not None:
+            continue
+        exact = float(np.float32(number)) == number
+        if x.dtype.kind == "V" or x.dtype.kind == "f" and (x.dtype != np.float64 or exact) or (
+                x.dtype.kind == "i" and exact and float(number).is_integer()):
             return 1 - i, number
     return None
 
@@ -55,6 +60,9 @@ class Multiply:
     """A number beside a tensor is a scale."""
 
     def save(to: Saver, call: Call) -> Any:
+        norm = scale_of_norm(to, call)
+        if norm is not None:
+            return norm
         found = beside(call)
         if found is None:
             return save_same(to, call)
@@ -66,6 +74,9 @@ class Add:
     """A number beside a tensor is a bias."""
 
     def save(to: Saver, call: Call) -> Any:
+        norm = scale_of_norm(to, call)
+        if norm is not None:
+            return norm
         found = beside(call)
         if found is None:
             return save_same(to, call)
@@ -90,7 +101,7 @@ class Divide:
 
     def save(to: Saver, call: Call) -> Any:
         found = beside(call)
-        if found is None or found[0] == 1 or not found[1] or abs(np.frexp(found[1])[0]) != 0.5:
+        if found is None or call.sources[0].dtype.kind == "i" or found[0] == 1 or not found[1] or abs(np.frexp(found[1])[0]) != 0.5:
             return save_same(to, call)
         return scaled(to, call, call.tensors[0], 1.0 / found[1], 0.0)
 
@@ -109,14 +120,23 @@ class Scale:
         known = at.numbers.get(op.operand_source(0))
         if known is not None and not isinstance(known, tuple) and float(scale).is_integer():
             at.numbers[op.result(0)] = known * int(scale) + int(bias)
-        if x.dtype.kind in "fV":
+        if x.dtype.kind == "i" and float(scale).is_integer() and float(bias).is_integer():
+            scale, bias = int(scale), int(bias)
+        if x.dtype.kind in "fV" or isinstance(bias, int):
+            number = int if x.dtype.kind == "i" else float
             if after and bias == 0:
-                return at.row("multiply", x, float(scale))
+                return at.row("multiply", x, number(scale))
             if after and scale == 1:
-                return at.row("add", x, float(bias))
+                return at.row("add", x, number(bias))
             if after and scale == -1:
-                return at.row("subtract", float(bias), x)
+                return at.row("subtract", number(bias), x)
         return at.row("scale", x, scale=scale, bias=bias, bias_after_scale=after)
+
+
+def flowing(call: Call, out: Any) -> Any:
+    """Results that Paddle does not mark as stopping the gradient, though none flows through them."""
+    call.flows = not call.sources[0].stop_gradient
+    return out
 
 
 @form("pow", paddle="elementwise_pow")
@@ -142,7 +162,9 @@ class FullLike:
 
     def save(to: Saver, call: Call) -> Any:
         dtype = call.attrs["dtype"] or call.sources[0].dtype
-        return to.op("full_like", [call.tensors[0], to.operand(call, "value", "f32")], {"dtype": dtype}, call.types)
+        value = to.number(call.attrs["value"]) if "value" in call.attrs else call.given["value"]
+        out = to.op("full_like", [call.tensors[0], value], {"dtype": dtype}, call.types)
+        return flowing(call, out)
 
     def load(at: Loader, op: Operation) -> Any:
         attrs, (x,) = at.attrs(op), at.inputs(op)
@@ -174,7 +196,7 @@ class Linspace:
         a = call.attrs
         kind = "float64" if a["dtype"] == np.float64 else "float32"
         operands = [to.number(a["start"], kind), to.number(a["stop"], kind), to.number(a["num"], "int32")]
-        return to.op("linspace", operands, {"dtype": a["dtype"]}, call.types)
+        return to.op("linspace", operands, {"dtype": a["dtype"]}, [DenseTensorType((symbol("S0"),), a["dtype"])])
 
     def load(at: Loader, op: Operation) -> Any:
         start, stop, number = (at.constant(v) for v in op.operands_source())
@@ -246,9 +268,8 @@ class ArgMax:
     def save(to: Saver, call: Call) -> Any:
         a = call.attrs
         attrs = {"keepdims": a["keepdim"], "flatten": False, "dtype": a["dtype"]}
-        return to.op(call.row.name, [call.tensors[0], to.operand(call, "axis", "i64")
-                                     if "axis" not in a else to.number(call.shown["axis"], "int64")], attrs,
-                     call.types)
+        axis = to.number(call.shown["axis"], "int64") if "axis" in a else call.given["axis"]
+        return flowing(call, to.op(call.row.name, [call.tensors[0], axis], attrs, call.types))
 
     def load(at: Loader, op: Operation) -> Any:
         attrs, (x,) = at.attrs(op), at.inputs(op)
@@ -312,7 +333,8 @@ class TopK:
     """k is an operand, and Paddle need not sort."""
 
     def save(to: Saver, call: Call) -> Any:
-        return to.op("topk", [call.tensors[0], to.number(call.attrs["k"], "int32")], call.shown, call.types)
+        return flowing(call, to.op("topk", [call.tensors[0], to.number(call.attrs["k"], "int32")], call.shown,
+                                   call.types))
 
     def load(at: Loader, op: Operation) -> Any:
         a, (x,) = at.attrs(op), at.inputs(op)

@@ -11,7 +11,7 @@ from typing import Any
 
 from minipd.framework.errors import InputError
 from minipd.framework.row import Row
-from minipd.ir.attributes import Attribute, PlaceAttribute
+from minipd.ir.attributes import Attribute, PlaceAttribute, attribute
 from minipd.ir.block import Block
 from minipd.ir.builder import ANYWHERE, CPU, Builder
 from minipd.ir.dialect import COMMON_ATTRIBUTES
@@ -60,6 +60,8 @@ class Call:
 
     def __init__(self, saver: Saver, op: Operation, row: Row):
         self.op, self.row = op, row
+        #: a form sets it where Paddle lets gradients flow though none does
+        self.flows = False
         self.sources = op.operands_source()[:number_of_tensors(op, row)]
         self.tensors = [saver.values[v] for v in self.sources if v in saver.values]      # without keys
         self.attrs: dict[str, Any] = static_attrs(op)
@@ -90,6 +92,8 @@ class Call:
 def means(given: Any, value: Any, sources: Sequence[Value], op: Operation) -> bool:
     """Whether what was written still means what the attribute is: an axis counted from the end, an end that is left out,
     nothing for everything.  Passes may have changed either."""
+    if isinstance(given, tuple) and given and isinstance(given[0], str):
+        return True                                                 # a function, whose form knows what it means
     if isinstance(given, int) and isinstance(value, tuple):         # a number of parts
         return len(value) == given and len(set(value)) == 1
     if isinstance(given, tuple):
@@ -156,12 +160,17 @@ class Saver:
     def operation(self, op: Operation) -> Operation | None:
         """Translate one operation; returns the copy if it is one that owns regions."""
         self.common = {k: a for k, a in op.attributes.items() if k in COMMON_ATTRIBUTES - {"place", "as_written"}}
+        said = op.attributes.get("as_written")
+        for name, given in () if said is None else said.value:
+            if name == "struct_name":
+                self.common[name] = attribute(given)
         row = op.row
         if row is None or not op.name().startswith("pd_op.") or row.name in PLAIN or row.name in REASONS:
             return None if is_key(op) else self.copy(op)
         before = self.build.block.back()
         try:
-            results = SAVES.get(row.name, same)(self, Call(self, op, row))
+            call = Call(self, op, row)
+            results = SAVES.get(row.name, same)(self, call)
         except InputError:
             if self.strict:
                 raise
@@ -171,9 +180,13 @@ class Saver:
         if isinstance(results, Value):
             results = [results]
         for old, new in zip(op.results(), results, strict=True):
+            if new is None:             # a result that nobody uses
+                continue
             self.values[old] = new
             for flag in ("stop_gradient", "persistable"):
-                if old.attribute(flag) is not None and new.attribute(flag) != old.attribute(flag):
+                if call.flows and flag == "stop_gradient":
+                    new.stop_gradient = False
+                elif old.attribute(flag) is not None and new.attribute(flag) != old.attribute(flag):
                     new.set_attribute(flag, old.attribute(flag))        # type: ignore[arg-type]
         return None
 

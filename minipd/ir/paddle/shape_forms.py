@@ -14,6 +14,7 @@ from minipd.ir.paddle.load import Loader
 from minipd.ir.paddle.numbers import number_of
 from minipd.ir.paddle.save import Call, Saver
 from minipd.ir.paddle.signatures import of_kind
+from minipd.ir.schema import constant_of
 from minipd.ir.types import DenseTensorType, VectorType
 from minipd.ir.value import Value
 
@@ -152,6 +153,12 @@ class Reshape:
     """A size of -1 is what is left, one of 0 that of the operand."""
 
     def save(to: Saver, call: Call) -> Any:
+        shown = call.shown.get("shape")
+        if isinstance(shown, tuple) and shown and shown[0] == "flatten":
+            call.shown["shape"] = call.attrs["shape"]
+            attrs = {"start_axis": shown[1], "stop_axis": shown[2]}
+            if flat_shape(call.sources[0].shape, *shown[1:]) == call.attrs["shape"]:
+                return to.op("flatten", call.tensors, attrs, call.types)
         shape, old = to.operand(call, "shape", "ints"), call.sources[0].shape
         if call.shown.get("shape") != call.attrs.get("shape"):
             return to.op("reshape", [call.tensors[0], shape], {}, call.types)
@@ -174,6 +181,11 @@ class Reshape:
         return at.row("reshape", x, shape=tuple(shape))
 
 
+def flat_shape(shape: tuple, first: int, last: int) -> tuple:
+    """The shape with dimensions first to last, inclusive, as one."""
+    return (*shape[:first], prod(shape[first:last + 1]), *shape[last + 1:])
+
+
 def whole(total: Any, part: Any) -> Any:
     return total // part
 
@@ -184,7 +196,7 @@ def load_flatten(at: Loader, op: Operation) -> Any:
     if x.ndim == 0:
         return at.row("reshape", x, shape=(1,))
     first, last = one_axis(attrs["start_axis"], x.ndim), one_axis(attrs["stop_axis"], x.ndim)
-    return at.row("reshape", x, shape=(*x.shape[:first], prod(x.shape[first:last + 1]), *x.shape[last + 1:]))
+    return at.row("reshape", x, shape=flat_shape(x.shape, first, last))
 
 
 def is_index(call: Call, made: Operation) -> bool:
@@ -286,6 +298,8 @@ class Concat:
     """The axis is an operand, and may be negative."""
 
     def save(to: Saver, call: Call) -> Any:
+        if is_stack(call):
+            return stacked(to, call)
         axis = to.operand(call, "axis", "i32").get_defining_op()
         combine = call.tensors[0].get_defining_op()
         if axis is not None and combine is not None and axis.parent is combine.parent and combine.is_before(axis):
@@ -297,6 +311,30 @@ class Concat:
         (xs,), axis = at.inputs(op), at.attrs(op)["axis"]
         remember_joined(at, op)
         return at.row("concat", *xs, axis=one_axis(axis, xs[0].ndim))
+
+
+def is_stack(call: Call) -> bool:
+    """Whether all that is joined was given a new dimension, in the same line of the source, just for that."""
+    made = call.sources[0].get_defining_op()
+    members = [] if made is None or made.name() != "builtin.combine" else [
+        v.get_defining_op() for v in made.operands_source()]
+    line = call.op.attributes.get("op_callstack")
+    return bool(members) and line is not None and call.sources[0].has_one_use() and all(
+        m is not None and m.name() == "pd_op.unsqueeze" and m.result(0).has_one_use()
+        and constant_of(m.operand_source(1)) == (call.attrs.get("axis"),) and m.attributes.get("op_callstack") == line
+        for m in members)
+
+
+def stacked(to: Saver, call: Call) -> Any:
+    """One `stack` in place of the operations that were written for it."""
+    combine = call.tensors[0].get_defining_op()
+    assert combine is not None
+    members = [v.get_defining_op() for v in combine.operands_source()]
+    vector = to.build.combine([m.operand_source(0) for m in members])
+    out = to.op("stack", [vector], {"axis": call.shown["axis"]}, call.types)
+    for op in (combine, *members):
+        op.erase()
+    return out
 
 
 def remember_joined(at: Loader, op: Operation) -> None:
@@ -427,7 +465,7 @@ class IndexPut:
     def save(to: Saver, call: Call) -> Any:
         x, index, value = call.tensors
         columns = call.sources[1].shape[-1]
-        sections, axis = to.ints([1] * columns), to.number(-1, "int32")
+        sections, axis = to.ints([1] * columns), to.number(index.ndim - 1, "int32")
         one = DenseTensorType((*index.shape[:-1], 1), index.dtype)
         vector, = to.op("split", [index, sections, axis], {}, [VectorType((one,) * columns)])
         parts = to.build.build("builtin.split", [vector], {"stop_gradient": [True] * columns}, [one] * columns).results()
