@@ -15,15 +15,20 @@ A type or an attribute names its parts, and needs nothing else: two that say the
 """
 
 import minipd as paddle
-from minipd.framework.row import Trait
-from minipd.ir import Program
-from minipd.ir.attributes import Attribute
-from minipd.ir.builder import Builder
-from minipd.ir.dialect import Dialect, register_dialect
+from minipd.ir import (
+    Attribute,
+    Builder,
+    DenseTensorType,
+    Dialect,
+    IrTrait,
+    Program,
+    TensorType,
+    Trait,
+    Type,
+    register_dialect,
+)
 from minipd.ir.parser import parse
 from minipd.ir.traced import trace
-from minipd.ir.traits import IrTrait
-from minipd.ir.types import DenseTensorType, TensorType, Type
 from minipd.ir.verify import VerifyError, verify
 from minipd.static import InputSpec
 

@@ -16,19 +16,24 @@
     evaluate               giving a program another meaning, operation by operation
 """
 
+from minipd.framework.row import Trait
 from minipd.ir import builtin as _dialects  # registers builtin, cf and pd_op
 from minipd.ir import effects as _rows  # registers print, assert and draw_key
 from minipd.ir import shape_data as _shape  # registers shape
-from minipd.ir.attributes import attribute
+from minipd.ir.attributes import Attribute, attribute
 from minipd.ir.block import Block
+from minipd.ir.builder import Builder
+from minipd.ir.dialect import Dialect, register_dialect
 from minipd.ir.mapping import IrMapping
 from minipd.ir.operation import Operation
 from minipd.ir.program import Program
 from minipd.ir.region import Region
-from minipd.ir.types import DenseTensorType, Type, VectorType
+from minipd.ir.traits import IrTrait
+from minipd.ir.types import DenseTensorType, TensorType, Type, VectorType
 from minipd.ir.value import BlockArgument, OpOperand, OpResult, Value
 
-__all__ = ["Block", "BlockArgument", "DenseTensorType", "IrMapping", "OpOperand", "OpResult", "Operation", "Program",
-           "Region", "Type", "Value", "VectorType", "attribute"]
+__all__ = ["Attribute", "Block", "BlockArgument", "Builder", "DenseTensorType", "Dialect", "IrMapping", "IrTrait",
+           "OpOperand", "OpResult", "Operation", "Program", "Region", "TensorType", "Trait", "Type", "Value",
+           "VectorType", "attribute", "register_dialect"]
 
 del _dialects, _rows, _shape

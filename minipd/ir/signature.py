@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from inspect import cleandoc
 from typing import TYPE_CHECKING
 
-from minipd.ir.attributes import ArrayAttribute, BoolAttribute
+from minipd.ir.attributes import ArrayAttribute, Attribute, BoolAttribute
 from minipd.ir.builtin import PARAMETER_FLAGS
 from minipd.ir.dialect import COMMON_ATTRIBUTES, OpInfo, TypeConstraint
 from minipd.ir.traits import check_of
@@ -29,6 +29,7 @@ def check_signature(op: Operation, info: OpInfo) -> None:
     Raises: ValueError that says what was expected, and what is there.
     """
     _check_numbers(op, info)
+    _check_data(op)
     _check_attributes(op, info)
     _check_types("operand", op.operands_source(), info.inputs, info)
     _check_types("result", op.results(), info.outputs, info)
@@ -39,10 +40,11 @@ def check_declared(op: Operation, info: OpInfo) -> None:
 
     Raises: ValueError that says what was expected, and what is there.
     """
-    for trait in info.traits:
+    checked = [trait for trait in info.traits if check_of(trait) is not None]
+    for trait in sorted(checked, key=lambda t: t.value):        # the same one fails first in every process
         check = check_of(trait)
-        if check is not None:
-            check(op)
+        assert check is not None
+        check(op)
     if info.check is not None:
         info.check(op)
 
@@ -62,6 +64,16 @@ def _check_numbers(op: Operation, info: OpInfo) -> None:
     if op.num_regions() != info.regions:
         called = f" ({', '.join(info.region_names)})" if info.region_names else ""
         raise ValueError(f"expected {info.regions} regions{called}, got {op.num_regions()}")
+
+
+def _check_data(op: Operation) -> None:
+    """What is said of an operation is said in types and attributes, not in Python's own values."""
+    for name, found in op.attributes.items():
+        if not isinstance(found, Attribute):
+            raise ValueError(f"attribute {name!r}: expected an Attribute, got {found!r}; store it with set_attr")
+    for i, result in enumerate(op.results()):
+        if not isinstance(result.type(), Type):
+            raise ValueError(f"result {i}: expected a Type, got {result.type()!r}")
 
 
 def _check_attributes(op: Operation, info: OpInfo) -> None:

@@ -374,6 +374,15 @@ def test_attributes_are_of_their_kind(program, build, x, name, value, expected):
     fails(program, f"pd_op.data: attribute '{name}': expected one of kind {expected}")
 
 
+def test_what_is_said_is_said_in_attributes_and_types(program, build, x):
+    op = build.call(ROWS["tanh"], (x,), {})[0].get_defining_op()
+    op.attributes["struct_name"] = "/Layer/"
+    fails(program, "pd_op.tanh: attribute 'struct_name': expected an Attribute, got '/Layer/'; store it with set_attr")
+    del op.attributes["struct_name"]
+    op.result(0).set_type("float32")
+    fails(program, "pd_op.tanh: result 0: expected a Type, got 'float32'")
+
+
 def test_neighbours_know_each_other(program, build, x):
     op = build.call(ROWS["tanh"], (x,), {})[0].get_defining_op()
     op.prev = None
