@@ -24,7 +24,7 @@ so that a run that fails before them has changed nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from minipd.executor.calls import Call, call_of
@@ -45,6 +45,9 @@ STRUCTURE = frozenset({
     "cf.tuple_push", "cf.tuple_pop", "cf.has_elements"})
 #: bundles are looked through, and what a region yields is taken by the operation that owns it
 SKIPPED = frozenset({"builtin.combine", "cf.yield"})
+#: readers that hand a value's memory on to where its reading cannot be foreseen
+KEEPING = frozenset({"builtin.set_parameter", "builtin.shadow_output", "kernel.fetch", "cf.tuple_push", "cf.yield",
+                     "pd_op.while"})
 STATE = {"builtin.parameter": "parameter_name", "builtin.constant": "tensor_name"}
 
 
@@ -165,7 +168,11 @@ class Preparation:
     # ------------------------------------------------------------------------------------ state written in place
     def _write_state_last(self) -> None:
         """Find the calls that write over state, and move them, with the writes of their results, to the end."""
-        calls = {item: pairs for item in self.top if (pairs := self._state_pairs(item))}
+        derived: dict[Value, list[Value]] = {}      # value -> those that may share its memory and come behind it
+        for value, sources in self.sources.items():
+            for source in sources:
+                derived.setdefault(source, []).append(value)
+        calls = {item: pairs for item in self.top if (pairs := self._state_pairs(item, derived))}
         while True:                     # what one of them reads, no other may write over
             written = {old: item for item, pairs in calls.items() for old, _, _ in pairs}
             clash = next((item for item in calls for v in item.reads() for root in self.roots(v)
@@ -185,7 +192,7 @@ class Preparation:
                 self.sources[new] = [old]
             item.call.inplace_state = True
 
-    def _state_pairs(self, item: Item) -> list[tuple[Value, Value, str]]:
+    def _state_pairs(self, item: Item, derived: dict[Value, list[Value]]) -> list[tuple[Value, Value, str]]:
         """(old value, new value, name) of every state that a call may write over; empty unless it may all of them."""
         call = item.call
         if call is None or call.kernel_out is None:
@@ -199,19 +206,10 @@ class Preparation:
             name = state.attributes["parameter_name"].value
             if uses[0].name() != "builtin.set_parameter" or uses[0].attributes["parameter_name"].value != name:
                 return []
-            if sum(v is old for v in call.operands) > 1 or self._is_kept(old):
+            if sum(v is old for v in call.operands) > 1 or _is_kept(old, derived):
                 return []
             pairs.append((old, new, name))
         return pairs if len(pairs) == len(call.results) else []
-
-    def _is_kept(self, value: Value) -> bool:
-        """Whether a value, or something on its memory, leaves the run or is read where that cannot be foreseen."""
-        users = value.all_used_ops()
-        names = {op.name() for op in users}
-        if names & {"builtin.set_parameter", "builtin.shadow_output", "kernel.fetch", "cf.tuple_push", "cf.yield",
-                    "pd_op.while"}:
-            return True
-        return any(self._is_kept(v) for v, sources in self.sources.items() if value in sources)
 
     def roots(self, value: Value) -> list[Value]:
         """The value, and all those before it that it may share memory with."""
@@ -325,3 +323,17 @@ def unbundled(values: Iterable[Value]) -> list[Value]:
         op = v.get_defining_op()
         found += op.operands_source() if op is not None and op.name() == "builtin.combine" else [v]
     return found
+
+
+def _is_kept(value: Value, derived: Mapping[Value, Sequence[Value]]) -> bool:
+    """Whether a value, or something on its memory, leaves the run or is read where that cannot be foreseen."""
+    pending, seen = [value], {value}
+    while pending:
+        value = pending.pop()
+        if any(op.name() in KEEPING for op in value.all_used_ops()):
+            return True
+        for other in derived.get(value, ()):
+            if other not in seen:
+                seen.add(other)
+                pending.append(other)
+    return False

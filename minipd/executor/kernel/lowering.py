@@ -22,6 +22,7 @@ from minipd.executor.kernel.types import AllocatedTensorType, allocated
 from minipd.executor.makers import MAKERS
 from minipd.framework import dtype as dtypes
 from minipd.framework.place import CPU, Place
+from minipd.framework.row import Row
 from minipd.ir.block import Block
 from minipd.ir.mapping import IrMapping, clone_operation
 from minipd.ir.operation import Operation, user_error
@@ -104,11 +105,9 @@ class _Lowering:
 
     def operation(self, op: Operation, target: Block) -> list[tuple[Block, Block]]:
         """Append what `op` becomes; returns the blocks that are still to be filled, with theirs."""
-        name = op.name()
-        chosen = (op.row is not None or name in ("pd_op.data", "pd_op.fetch")) and name not in MAKERS
-        attributes = dict(op.attributes)
-        if chosen:
-            name, attributes = self.kernel(op, attributes)
+        name, row, attributes = op.name(), op.row, dict(op.attributes)
+        if (row is not None or name in ("pd_op.data", "pd_op.fetch")) and name not in MAKERS:
+            name, attributes = self.kernel(op, row, attributes)
         elif op.regions and (name in MAKERS or not op.info.registered):     # what is inside is no kernel of ours
             new = clone_operation(op, self.values)
             for made in new.results():
@@ -135,12 +134,12 @@ class _Lowering:
         return [(block, new_region.add_block()) for region, new_region in zip(op.regions, new.regions, strict=True)
                 for block in region.blocks]
 
-    def kernel(self, op: Operation, attributes: dict) -> tuple[str, dict]:
+    def kernel(self, op: Operation, row: Row | None, attributes: dict) -> tuple[str, dict]:
         """The name and the attributes of the kernel operation."""
         short, key = op.name().partition(".")[2], kernel_key(op, self.backend)
-        if op.row is not None:
+        if row is not None:
             try:
-                select(op.row, key)
+                select(row, key)
             except NotImplementedError as error:
                 error.add_note(user_error(op, "while its kernel was chosen"))
                 raise
