@@ -200,6 +200,10 @@ class Saver:
             attributes |= {k: ANYWHERE for k, (kind, _) in found.attrs.items()
                            if kind == "place" and k not in attributes}
         operands = [None if v is None else self.values[v] for v in op.operands_source()]
+        if op.name() == "builtin.split" and operands[0] is not None:
+            maker = operands[0].get_defining_op()
+            if maker is not None and "struct_name" in maker.attributes:
+                attributes["struct_name"] = maker.attributes["struct_name"]
         row = op.row
         ours = row is not None and row.name in REASONS and op.name() == f"pd_op.{row.name}"
         name = our_name(row.name) if row is not None and ours else paddles_name(op.name())
@@ -235,7 +239,21 @@ class Saver:
         given = {k: a for k, a in self.common.items() if k not in ("stop_gradient", "persistable")}
         op = self.build.build(f"pd_op.{name}", operands, {**attributes, **flags, **given},
                               [NULL_TYPE if t is None else t for t in types])
+        self.settle(op)
         return op.results()
+
+    def settle(self, op: Operation) -> None:
+        """Constants and vectors that only this operation reads stand before it, in the order of its operands, and belong
+        where it does."""
+        for value in op.operands_source():
+            made = None if value is None else value.get_defining_op()
+            if made is None or made.name() not in (*CONSTANTS, "builtin.combine") or made.parent is not op.parent or (
+                    not value.has_one_use()):
+                continue
+            if made.name() in CONSTANTS:
+                made.move_before(op)
+            if "struct_name" in op.attributes:
+                made.attributes["struct_name"] = op.attributes["struct_name"]
 
     def number(self, value: Any, dtype: Any = "float32") -> OpResult:
         """A `pd_op.full` of one number: what an attribute becomes that is an operand."""

@@ -300,12 +300,12 @@ class Concat:
     def save(to: Saver, call: Call) -> Any:
         if is_stack(call):
             return stacked(to, call)
-        axis = to.operand(call, "axis", "i32").get_defining_op()
-        combine = call.tensors[0].get_defining_op()
-        if axis is not None and combine is not None and axis.parent is combine.parent and combine.is_before(axis):
+        out, = to.op("concat", [call.tensors[0], to.operand(call, "axis", "i32")], {}, call.types)
+        combine, axis = (v.get_defining_op() for v in out.get_defining_op().operands_source())
+        if axis is not None and combine is not None and axis.parent is combine.parent and combine.is_before(axis) and (
+                axis.result(0).has_one_use()):
             axis.move_before(combine)               # as Paddle writes it
-        return to.op("concat", [call.tensors[0], to.operand(call, "axis", "i32") if axis is None else axis.result(0)],
-                     {}, call.types)
+        return out
 
     def load(at: Loader, op: Operation) -> Any:
         (xs,), axis = at.inputs(op), at.attrs(op)["axis"]

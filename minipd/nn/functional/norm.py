@@ -30,6 +30,11 @@ from minipd.ops.slicing import slice
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "normalize", "rms_norm"]
 
+def _shaped(x: Tensor, shape: Any) -> Tensor:
+    """x itself, where it has the shape: a program has no operation for nothing."""
+    return x if tuple(x.payload.shape) == tuple(shape) else x.reshape(shape)
+
+
 def _scaled_and_shifted(what: str, x: Tensor, weight: Tensor | None, bias: Tensor | None, shape: Sequence[Any],
                         features: Any) -> Tensor:
     """x * weight + bias, both of which have `features` elements and are laid out as `shape`, which broadcasts to x."""
@@ -39,9 +44,9 @@ def _scaled_and_shifted(what: str, x: Tensor, weight: Tensor | None, bias: Tenso
             raise ValueError(f"{what}: expected a {name} of {features} elements, one per normalised feature, got "
                              f"{describe(parameter.payload)}")
     if weight is not None:
-        x = x * cast(weight, x.dtype).reshape(shape)
+        x = x * _shaped(cast(weight, x.dtype), shape)
     if bias is not None:
-        x = x + cast(bias, x.dtype).reshape(shape)
+        x = x + _shaped(cast(bias, x.dtype), shape)
     return x
 
 
