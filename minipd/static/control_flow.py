@@ -121,7 +121,7 @@ def _check_alike(true: tuple[list[Value], Structure], false: tuple[list[Value], 
                             f"and {right.type()} from false_fn for result {i}; reshape or cast one of them")
 
 
-class _Region:
+class Recorded:
     """What the tape wants to know of a recorded call, for a whole operation with regions."""
 
     multi = raw_gradient = True
@@ -172,7 +172,7 @@ def _on_tape(trace: Trace, ops: list[Operation], inputs: dict[Value, Tensor], ou
             (walk.loop if op.name() == "pd_op.while" else walk.branch)(op)
         return [walk.total(v) for v in inputs]
 
-    record_call(_Region(last.name()), list(inputs.values()), outs, vjp)
+    record_call(Recorded(last.name()), list(inputs.values()), outs, vjp)
 
 
 def _check_not_repeated(trace: Trace, op: Operation) -> None:

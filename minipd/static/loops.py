@@ -23,18 +23,23 @@ from typing import Any
 
 import numpy as np
 
+from minipd.autograd.tape import record_call
 from minipd.framework import dtype as dtypes
 from minipd.framework.constraints import user_line
 from minipd.framework.meta import describe
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
+from minipd.framework.views import rebind
 from minipd.ir.attributes import ArrayAttribute
 from minipd.ir.structure import Structure, flatten
 from minipd.ir.trace import Trace, handle
-from minipd.ir.value import Value
-from minipd.static.control_flow import NUMBERS, as_tensors, check_condition, record, value_of
+from minipd.ir.value import BlockArgument, Value
+from minipd.static.control_flow import NUMBERS, Recorded, as_tensors, check_condition, record, value_of
 
 __all__ = ["while_loop", "write_loop"]
+
+
+WRITE = "an in-place write in a loop"
 
 
 def while_loop(cond: Callable, body: Callable, loop_vars: Sequence, is_test: bool = False,
@@ -62,7 +67,11 @@ def while_loop(cond: Callable, body: Callable, loop_vars: Sequence, is_test: boo
         raise ValueError("while_loop: expected at least one loop variable, got none; without one nothing can end it")
     ground = current().ground
     if isinstance(ground, Trace):
-        return write_loop(ground, cond, body, list(loop_vars), names_of(body, len(loop_vars)))
+        names = names_of(body, len(loop_vars))
+        try:
+            return write_loop(ground, cond, body, list(loop_vars), names)
+        except Writes as found:
+            return _write_writing(ground, cond, body, list(loop_vars), names, found.tensors)
     values = as_tensors(list(loop_vars))
     while bool(cond(*values)):
         values = as_tensors(_results(body(*values), len(values)))
@@ -81,6 +90,54 @@ def _results(out: Any, number: int) -> list:
 def write_loop(trace: Trace, cond: Callable, body: Callable, start: list, names: Sequence[str]) -> list:
     """Write the `pd_op.while`; returns the variables after it.  names: what errors call the variables."""
     return _Loop(trace, cond, body, start, names).write()
+
+
+def _write_writing(trace: Trace, cond: Callable, body: Callable, start: list, names: Sequence[str],
+                   written: dict[int, Tensor]) -> list:
+    """A loop that writes tensors around it in place (`x[i] = v`, the statistics of a BatchNorm).
+
+    What they hold goes from iteration to iteration too; and so does the condition, which may read them.
+    """
+    first = cond(*as_tensors(start))
+
+    def iteration(_: Tensor, *values: Any) -> list:
+        for x, now in zip(written.values(), values[len(names):], strict=True):
+            rebind(x, now, WRITE)
+        leaves, structure = flatten(as_tensors(_results(body(*values[:len(names)]), len(names))))
+        going = cond(*structure.rebuild(leaves))
+        results = structure.rebuild(list(map(_another, leaves)))        # they may be tensors from around themselves
+        found = trace.scopes[-1].take_back()
+        if not found.keys() <= written.keys():
+            raise Writes({key: x for key, (x, _) in found.items()})
+        return [going, *results, *(found[key][1] if key in found else _another(x) for key, x in written.items())]
+
+    while True:
+        try:
+            every = [first, *start, *map(_another, written.values())]
+            labels = ["of the condition", *names, *(x.name for x in written.values())]
+            _, *values = write_loop(trace, lambda going, *_: going, iteration, every, labels)
+            break
+        except Writes as more:
+            written = written | more.tensors
+    for x, now in zip(written.values(), values[len(names):], strict=True):
+        if x.view_of is None or id(x.view_of[0]) not in written:            # views follow their base
+            rebind(x, now, WRITE)
+    return values[:len(names)]
+
+
+def _another(x: Tensor) -> Tensor:
+    """Another handle on what a tensor holds now."""
+    found = Tensor(x.payload)
+    found.node, found.index, found.stop_gradient = x.node, x.index, x.stop_gradient
+    return found
+
+
+class Writes(Exception):
+    """The body writes tensors around the loop in place: `tensors`, by id."""
+
+    def __init__(self, tensors: dict[int, Tensor]):
+        super().__init__("a loop that writes tensors around it")
+        self.tensors = tensors
 
 
 class _Again(Exception):
@@ -109,6 +166,9 @@ class _Loop:
             drawn = current().rng.get_state()
             try:
                 return self._write()
+            except Writes:
+                current().rng.set_state(drawn)
+                raise
             except _Again:
                 current().rng.set_state(drawn)
                 for i, dtype in self.casts.items():
@@ -124,16 +184,17 @@ class _Loop:
         block = op.regions[0].add_block()
         try:
             with trace.inside(block) as scope:
-                args = [block.add_arg(v.type()) for v in inputs]
-                for arg, flows in zip(args, self.open, strict=True):
-                    arg.stop_gradient = not flows
-                values = as_tensors(_results(self.body(*self.structure.rebuild(list(map(handle, args)))),
-                                             len(self.names)))
+                given = [self._given(block.add_arg(v.type()), flows)
+                         for v, flows in zip(inputs, self.open, strict=True)]
+                values = as_tensors(_results(self.body(*self.structure.rebuild(given)), len(self.names)))
                 leaves, structure = flatten(values)
                 self._check_alike(inputs, leaves, structure)
                 again = value_of(trace, self._condition(values))
                 trace.build.build("cf.yield", [again, *(value_of(trace, x) for x in leaves)])
-        except _Again:
+                if written := scope.take_back():
+                    raise Writes({key: x for key, (x, _) in written.items()})
+        except (_Again, Writes):
+            scope.take_back()
             op.erase()
             raise
         outs = []
@@ -143,6 +204,14 @@ class _Loop:
             outs.append(handle(result))
         record(trace, op, self.start, scope.handles, outs)
         return self.structure.rebuild(outs)
+
+    def _given(self, arg: BlockArgument, flows: bool) -> Tensor:
+        """What an iteration starts with.  It was computed: it is no leaf, and may be written in place."""
+        arg.stop_gradient = not flows
+        x = handle(arg)
+        if flows:
+            record_call(Recorded("an iteration"), [], [x], lambda gradients: [])
+        return x
 
     def _condition(self, values: list) -> Tensor:
         pred = self.cond(*values)

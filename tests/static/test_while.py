@@ -426,18 +426,45 @@ def test_arguments_that_are_none():
         trace(lambda x: while_loop(lambda x: True, lambda x: x, [x]), InputSpec((2,)))
 
 
-def test_writing_an_outer_tensor_in_the_body_is_found_out():
-    def f(x):
-        y = x * 1.0
+def writes_around(x, y):
+    """Into a buffer by a traced place, and into a sum that the condition reads."""
+    buffer, total = zeros([5, 2, 3], "float64"), x * 0.0
 
-        def body(i):
-            y[0] = 5.0
-            return i + 1
-        while_loop(lambda i: i < 3, body, [0])
-        return y + 1.0
+    def body(i, h):
+        buffer[i] = h * y
+        total.add_(h)
+        return [i + 1, h * 1.5]
+    _, h = while_loop(lambda i, h: (i < 4).logical_and(total.sum() < 30.0), body, [0, x])
+    return (buffer.sum(axis=0) * total * h).sum()
 
-    with pytest.raises(ValueError, match="belongs to another program or to a branch that is finished"):
-        trace(f, InputSpec((2,)))
+
+def returns_what_it_writes(x, y):
+    state = x * y
+
+    def body(i, h):
+        state.multiply_(y)
+        return [i + 1, state]
+    return (while_loop(lambda i, h: i < 3, body, [0, x])[1] * state).sum()
+
+
+def statistics(x, y):
+    """A BatchNorm is called in the loop: its running mean is that of all calls."""
+    norm = paddle.nn.BatchNorm1D(3, data_format="NLC", momentum=0.5)
+    h, = times(3, lambda i, h: [norm((h * y).astype("float32")).astype("float64") + x], x)
+    return (h * norm._mean.astype("float64")).sum()
+
+
+@pytest.mark.parametrize("f", [writes_around, returns_what_it_writes, statistics])
+def test_writes_in_place(f):
+    for a, b in FEEDS:
+        found = []
+        for g in (f, paddle.jit.to_static(f)):
+            x, y = tensors(a, b)
+            out = g(x, y)
+            out.backward()
+            found.append([out.item(), x.grad.numpy(), y.grad.numpy()])
+        for got, expected in zip(found[1], found[0], strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
 # -------------------------------------------------------------------------------------------------- static mode
