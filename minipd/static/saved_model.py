@@ -28,6 +28,7 @@ from minipd.ir.paddle.parts import in_parts
 from minipd.ir.paddle.reasons import REASONS, our_name
 from minipd.ir.program import Program
 from minipd.ir.serialize import SavedProgram, program_json, read_program_file
+from minipd.ir.types import TensorType
 from minipd.ir.verify import verify
 
 __all__: list[str] = []
@@ -156,6 +157,9 @@ def stored_names(program: Program) -> list[str]:
 def check_values(program: Program, values: Mapping[str, np.ndarray], where: str) -> None:
     """Raises: InputError for a value that does not fit its parameter."""
     for name, value in program.parameters().items():
+        if not isinstance(value.type(), TensorType):
+            raise InputError(f"{name} to be a tensor", f"a parameter of type {value.type()} beside {where}",
+                             "save the program again; the file was damaged or written by something else")
         if name in values and (values[name].shape, values[name].dtype) != (value.shape, value.dtype):
             raise InputError(f"{name} to be {value.type()}",
                              f"{values[name].dtype}{list(values[name].shape)} in {where}",

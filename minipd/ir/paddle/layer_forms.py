@@ -159,7 +159,7 @@ class MaxPoolWithIndex:
     """Our paddings name before and after.  Where nobody asks for the indices, it is a pool of maxima."""
 
     def save(to: Saver, call: Call) -> Any:
-        if call.op.result(1).use_empty():
+        if call.op.result(1).use_empty() and not call.attrs["adaptive"]:
             a, n = call.attrs, call.sources[0].ndim - 2
             attrs = {**a, "paddings": unpaired(a["paddings"]), "data_format": LAYOUTS[n], "global_pooling": False,
                      "padding_algorithm": "EXPLICIT", "pooling_type": "max", "exclusive": True}

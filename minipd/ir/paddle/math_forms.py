@@ -343,16 +343,16 @@ class TopK:
 
 @form("kthvalue", "mode")
 class OneOfAxis:
-    """Paddle can keep the axis."""
+    """Paddle can drop the axis; ours keeps it."""
 
     def save(to: Saver, call: Call) -> Any:
-        return to.op(call.row.name, call.tensors, call.attrs, call.types)
+        return to.op(call.row.name, call.tensors, {**call.attrs, "keepdim": True}, call.types)
 
     def load(at: Loader, op: Operation) -> Any:
         a, (x,) = at.attrs(op), at.inputs(op)
         axis, keep = one_axis(a["axis"], x.ndim), a.pop("keepdim")
         outs = at.row(op.name().partition(".")[2], x, **{**a, "axis": axis})
-        return [at.row("unsqueeze", o, axis=(axis,)) for o in outs] if keep else outs
+        return outs if keep else [at.row("squeeze", o, axis=(axis,)) for o in outs]
 
 
 @form("p_norm")

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from minipd.framework.context import using
+from minipd.framework.dim import is_symbolic
+from minipd.framework.rank import current
 from minipd.framework.row import ROWS, Row
 from minipd.framework.tensor import Tensor
 from minipd.ir.builder import Builder
@@ -18,7 +20,10 @@ from minipd.ir.program import Program
 from minipd.ir.schema import op_attrs, tensor_operands
 from minipd.ir.trace import Trace
 from minipd.ops.activation import sigmoid
+from minipd.ops.cast import cast
 from minipd.ops.elementary import tanh
+from minipd.ops.gather import gather
+from minipd.ops.interpolate import taps
 from minipd.ops.joining import concat, split
 
 __all__ = ["in_parts"]
@@ -61,6 +66,8 @@ def _replace(program: Program, op: Operation, rule: Callable) -> None:
     tracer.build = Builder(op.parent, op)
     with using(ground=tracer, middle=None, amp=None, grad=False):
         made = rule(*map(Tensor, tensor_operands(op)), **op_attrs(op))
+    if made is None:
+        return
     for old, new in zip(op.results(), made if isinstance(made, (tuple, list)) else (made,), strict=True):
         new.payload.stop_gradient = old.stop_gradient
         old.replace_all_uses_with(new.payload)
@@ -81,4 +88,28 @@ def gru_unit(x: Tensor, u: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
     return n + z * (h - n), concat([r, z, n], -1)
 
 
-RULES: dict[str, Callable[..., Any]] = {"lstm_unit": lstm_unit, "gru_unit": gru_unit}
+def interp(x: Tensor, *, axis: int, size: Any, **how: Any) -> Tensor | None:
+    """A weighted sum of gathers, if both sizes are known."""
+    if is_symbolic(x.payload.shape[axis]) or is_symbolic(size):
+        return None
+    total = None
+    for places, weights in taps(x.payload.shape[axis], size, **how):
+        part = gather(x, constant(places), axis)
+        if how["mode"] != "nearest":
+            # the only array that stands in a program is one of integers
+            scaled = cast(constant(tuple(round(w * ONE) for w in weights)), "float64") * (1 / ONE)
+            ahead = [1] * axis + [size] + [1] * (len(x.payload.shape) - axis - 1)
+            part = part * cast(scaled, part.dtype).reshape(ahead)
+        total = part if total is None else total + part
+    return total
+
+
+def constant(numbers: tuple[int, ...]) -> Tensor:
+    """A `full_int_array` as a tensor of the program that is written."""
+    return Tensor(current().ground.build.constant(numbers))         # type: ignore[attr-defined]
+
+
+#: what stands for 1.0 in a weight that is written as an integer
+ONE = 1 << 52
+
+RULES: dict[str, Callable[..., Any]] = {"lstm_unit": lstm_unit, "gru_unit": gru_unit, "interp": interp}
