@@ -27,12 +27,13 @@ from minipd.framework.constraints import user_line
 from minipd.framework.meta import describe
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
+from minipd.framework.views import rebind
 from minipd.ir.backward import Walk, enter
 from minipd.ir.block import Block
 from minipd.ir.carried import Place
 from minipd.ir.operation import Operation, captured, user_error
 from minipd.ir.structure import Structure, flatten
-from minipd.ir.trace import Trace
+from minipd.ir.trace import Trace, handle
 from minipd.ir.value import Value
 from minipd.ops.creation import full
 
@@ -74,21 +75,31 @@ def _traced(trace: Trace, pred: Tensor, true_fn: Callable | None, false_fn: Call
     op = trace.build.build("pd_op.if", [trace.value(pred.payload)], {"op_callstack": (user_line(),)}, num_regions=2)
     handles: dict[Value, Tensor] = {}
     results: list[tuple[list[Value], Structure]] = []
+    written: list[dict[int, tuple[Tensor, Tensor]]] = []        # of each branch: id -> (a tensor, what it holds then)
     for region, fn in zip(op.regions, (true_fn, false_fn), strict=True):
         with trace.inside(region.add_block()) as scope:
-            leaves, structure = flatten(as_tensors(None if fn is None else fn()))
-            values = [value_of(trace, leaf) for leaf in leaves]
-            trace.build.build("cf.yield", values)
-            results.append((values, structure))
+            try:
+                leaves, structure = flatten(as_tensors(None if fn is None else fn()))
+                results.append(([value_of(trace, leaf) for leaf in leaves], structure))
+            finally:
+                written.append(scope.take_back())
         handles.update(scope.handles)
     _check_alike(*results)
+    every = {key: x for found in written for key, (x, _) in found.items()}
+    for region, (values, _), found in zip(op.regions, results, written, strict=True):
+        with trace.inside(region.front()) as scope:
+            values += [value_of(trace, found[key][1] if key in found else x) for key, x in every.items()]
+            trace.build.build("cf.yield", values)
+        handles.update(scope.handles)
     outs = []
     for left, right in zip(results[0][0], results[1][0], strict=True):
         result = op.add_result(left.type())
         result.stop_gradient = left.stop_gradient and right.stop_gradient or not current().grad_enabled
-        outs.append(Tensor(result))
-        outs[-1].stop_gradient = result.stop_gradient
+        outs.append(handle(result))
     record(trace, op, [], handles, outs)
+    for x, now in zip(every.values(), outs[len(outs) - len(every):], strict=True):
+        if x.view_of is None or id(x.view_of[0]) not in every:              # views follow their base
+            rebind(x, now, "an in-place write in a branch")
     return results[0][1].rebuild(outs)
 
 
