@@ -54,6 +54,19 @@ def test_steps_in_parts_compute_the_same(layer):
     np.testing.assert_allclose(found.numpy(), net(x)[0].numpy(), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("mode,how", [("nearest", {}), ("bilinear", {}), ("bilinear", {"align_corners": True}),
+                                      ("bicubic", {}), ("area", {})])
+def test_interpolation_in_parts(mode, how):
+    def f(x):
+        return paddle.nn.functional.interpolate(x, [5, 3], mode=mode, **how)
+
+    traced = trace(f, InputSpec([2, 1, 3, 4], name="x"))
+    program = from_paddle(to_paddle(in_parts(traced.program)))
+    assert not any(op.name() == "pd_op.interp" for op in program.walk())
+    x = paddle.to_tensor(normal(2, 1, 3, 4))
+    np.testing.assert_allclose(rerun(program, {"x": x}, {})["output_0"].numpy(), f(x).numpy(), rtol=1e-5, atol=1e-6)
+
+
 def through_paddles_form(f, *specs):
     """The program of a function, written and read; and the sizes that it has as constants in Paddle's form."""
     traced = trace(f, *specs)

@@ -155,6 +155,38 @@ def test_compiled_functions_and_methods(tmp_path):
         assert np.array_equal(again(array(*shape)).numpy(), np.tanh(array(*shape)))
 
 
+def test_tied_weights_hooks_and_layers_given_to_to_static(tmp_path):
+    class Tied(paddle.nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.words, self.out = paddle.nn.Embedding(5, 3), paddle.nn.Linear(3, 5)
+            self.out.weight_again = self.words.weight
+
+        def forward(self, ids, shift=1.0):
+            x = self.words(ids) + shift
+            return self.out(x) + paddle.matmul(x, self.out.weight_again, transpose_y=True)
+
+    net = Tied()
+    net.register_forward_post_hook(lambda layer, inputs, out: out * 2)
+    ids = paddle.to_tensor([[0, 4], [2, 2]])
+    save(net, f"{tmp_path}/tied", [InputSpec([None, 2], "int64"), 0.5])
+    again = load(f"{tmp_path}/tied")
+    assert len(again.parameters()) == 3
+    np.testing.assert_allclose(again(ids).numpy(), net(ids, 0.5).numpy(), rtol=1e-5, atol=1e-6)
+
+    compiled = paddle.jit.to_static(Mlp(), input_spec=[InputSpec([None, 3], name="rows")])
+    save(compiled, f"{tmp_path}/mlp")
+    again = load(f"{tmp_path}/mlp")
+    assert [s.name for s in again._input_spec()] == ["rows"]
+    np.testing.assert_allclose(again(array(2, 3)).numpy(), by_numpy(compiled, array(2, 3)), rtol=1e-5, atol=1e-6)
+    kept, dropped = tmp_path / "kept", tmp_path / "both"
+    with pytest.warns(UserWarning):
+        save(lambda x: (x + 1, x * 2), str(dropped), [InputSpec([2])])
+        save(lambda x: (x + 1, x * 2), str(kept), [InputSpec([2])], output_spec=[1])
+    assert load(str(kept))(array(2)).tolist() == (array(2) * 2).tolist()
+    assert "pd_op.scale" in str(load(str(kept)).program()) and len(load(str(dropped))(array(2))) == 2
+
+
 def test_branches_and_loops_that_tensors_decide(tmp_path):
     def f(x, n):
         if x.sum() > 0:

@@ -65,8 +65,10 @@ def read_program(data: str | bytes, file: str = "the program") -> SavedProgram:
         head["magic"].fail(f"the magic word {codes.MAGIC!r}")
     version = head["version"].whole()
     if version != codes.VERSION:
-        head["version"].fail(f"version {codes.VERSION} of the format", f"version {version}",
-                             "load the program with the Paddle that wrote it, and save it with Paddle 3.3")
+        older = version < codes.VERSION
+        head["version"].fail(f"version {codes.VERSION} of the format", f"version {version}", (
+            "load the program with Paddle 3.3, which reads older versions, and save it there" if older else
+            "save the program with Paddle 3.3; this one is newer"))
     region, = root["program"]["regions"].items(1)
     block, = region["blocks"].items(1)
     if list(block["args"].items()):
