@@ -295,5 +295,5 @@ def finished(what: str, out: Tensor, bias: Tensor | None, last: bool) -> Tensor:
         if tuple(bias.payload.shape) != (channels := out.payload.shape[1],) and bias.payload.shape != (1,):
             raise ValueError(f"{what}: expected a bias of shape [{channels}], one for each output channel, got "
                              f"{describe(bias.payload)}")
-        out = out + bias.reshape([-1, *[1] * (out.ndim - 2)])
+        out = out + bias.reshape([1, -1, *[1] * (out.ndim - 2)])
     return back(out, last)

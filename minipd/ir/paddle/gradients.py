@@ -203,33 +203,30 @@ def forward_again(at: Loader, known: Known, members: dict[str, list[Value]]) -> 
     attributes = {k: op.attributes[k] if k in op.attributes else default for k, (_, default) in forward.attrs.items()}
     if any(a is REQUIRED for a in attributes.values()):
         raise at.refuse()
+    # one stand-in for each operand that wants a gradient: x * x has two
+    places = [o.name for o in forward.operands]
+    for target, values in members.items():
+        source = known.operands[target]
+        operands[places.index(target)] = stand_in = Operation("pd_op.data", (), {}, [source.type()]).result(0)
+        if source in at.vectors:
+            at.vectors[stand_in] = values
+            at.values.update((v, v) for v in values)
+        else:
+            at.values[stand_in] = values[0]
+        if source in at.numbers:
+            at.numbers[stand_in] = at.numbers[source]
     types = [known.grads[r].type() if r in known.grads else NULL_TYPE for r in forward.results]
     again = Operation(f"pd_op.{known.name}", operands, attributes, types)
-    before = {v: at.values.get(v) for v in known.operands.values()}
-    vectors = {v: at.vectors[v] for v in known.operands.values() if v in at.vectors}
     try:
-        for target, values in members.items():
-            source = known.operands[target]
-            if source in at.vectors:
-                at.vectors[source] = values
-                at.values.update((v, v) for v in values)
-            else:
-                at.values[source] = values[0]
         results = at.operation(again)
-        if any(v is not None and not isinstance(v.get_defining_op(), Operation) for v in results):
-            raise at.refuse()
-        if at.build.block.back() is not None and at.build.block.back().name() == again.name() and (
-                not at.build.block.back().info.registered):
-            raise at.refuse()
-        found = {name: at.vectors[r] if r in at.vectors else [v] if v is not None else []
-                 for name, r, v in zip(forward.results, again.results(), results, strict=True)}
-        return {name: [at.values.get(v, v) for v in values] for name, values in found.items()}
     finally:
         again.drop_operands()
-        at.vectors.update(vectors)
-        for source, value in before.items():
-            if value is not None:
-                at.values[source] = value
+    last = at.build.block.back()
+    if last is not None and not last.info.registered:
+        raise at.refuse()
+    found = {name: at.vectors[r] if r in at.vectors else [v] if v is not None else []
+             for name, r, v in zip(forward.results, again.results(), results, strict=True)}
+    return {name: [at.values.get(v, v) for v in values] for name, values in found.items()}
 
 
 #: forward operator -> operand -> the result that says what is needed of it
