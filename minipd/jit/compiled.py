@@ -110,10 +110,13 @@ class Compiled:
             feed.update({n: rng.next_key(p) for n, p in traced.draws.items()})
         feed.update(traced.captures)
         recording = runnable.joint is not None
+        if self.written:
+            self._check_memory(tensors)
         if recording:
             before = runnable.before(self.scope)
             given.update({STATE + n: x for n, x in self.state.items()})
-            sources = {n: Source(x, None if x.stop_gradient else (node_of(x), x.index)) for n, x in given.items()}
+            sources = {n: Source(x, None if x.stop_gradient else (x.node or node_of(x), x.index))
+                       for n, x in given.items()}
         found = runnable.run(feed, self.scope)
         outs = [Tensor(found[name]) for name in traced.outputs]
         if recording:
@@ -129,6 +132,21 @@ class Compiled:
         for i, it in self.same.items():
             outs[i] = tensors[it] if type(it) is int else it
         return self.structure.rebuild(outs)
+
+
+    def _check_memory(self, tensors: Sequence[Tensor]) -> None:
+        """Raise where a write of an argument would have to be seen in another tensor that the program reads.
+
+        Raises: RuntimeError.
+        """
+        others = [*tensors, *self.handles.values(), *self.state.values()]
+        for i in self.written:
+            x = tensors[i]
+            for y in others:
+                if y is not x and x.storage is not None and y.storage is x.storage:
+                    raise RuntimeError(f"{self.name}: its argument {x.name} is written in place, and shares memory "
+                                       f"with {y.name}, which the program reads too: one of them would be wrong; give "
+                                       "it a clone(), or compile with full_graph=False")
 
 
 class _Traced:
@@ -210,10 +228,10 @@ def _meta(x: Tensor) -> tuple:
     return tuple(x.payload.shape), x.payload.dtype, x.stop_gradient
 
 
-def rebuilt(structure: Structure, fn: Callable) -> Callable:
-    """`fn(*args, **kwargs)` as a function of the tensors in them."""
+def rebuilt(structure: Structure, fn: Callable, same: Sequence[int]) -> Callable:
+    """`fn(*args, **kwargs)` as a function of the tensors in them.  same: as `signature.aliases` gives it."""
     def on_tensors(*tensors: Tensor) -> Any:
-        args, kwargs = structure.rebuild(list(tensors))
+        args, kwargs = structure.rebuild([tensors[i] for i in same])
         return fn(*args, **kwargs)
     return on_tensors
 

@@ -7,7 +7,7 @@ import inspect
 import types
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,16 @@ from minipd.jit.compiled import Compiled, flat, rebuilt
 from minipd.jit.dy2static import text_of, traceable, transformed
 from minipd.jit.guards import Guards, Watch
 from minipd.jit.segments import Flush, Segments, Store
-from minipd.jit.signature import arguments, as_tensors, input_specs, key_of, modes
+from minipd.jit.signature import (
+    aliases,
+    arguments,
+    as_tensors,
+    input_specs,
+    key_of,
+    modes,
+    plain_arguments,
+    quick_key,
+)
 from minipd.jit.stages import Options
 from minipd.nn.layer import Layer
 
@@ -72,6 +81,7 @@ class StaticFunction:
         self.function, self.owner, self.full_graph = function, owner, full_graph
         self.input_spec, self.options = input_spec, options or Options()
         self.cache: dict[Any, list[Entry]] = {}
+        self.quick: dict[Any, list[Entry]] = {}         # the same lists, by the keys of calls with tensors only
         self.last: Compiled | None = None
         self.traces: list[str] = []
         self.store = Store(LIMIT)
@@ -99,25 +109,43 @@ class StaticFunction:
             return transformed(function)(*args, **kwargs)
         if not self.full_graph:
             return self._in_segments(function, args, kwargs)
+        quick = None if kwargs or self.input_spec is not None else quick_key(args)
+        if quick is not None:                   # the common call: nothing but tensors
+            entry, _ = self._holding(self.quick.get(quick, ()))
+            if entry is not None:
+                self.last = entry.compiled
+                return entry.compiled(args)
         args, kwargs = as_tensors(args), as_tensors(kwargs)
         tensors, structure = flat(args, kwargs)
-        self.last = compiled = self._compiled(function, tensors, structure, (args, kwargs))
+        self.last = compiled = self._compiled(function, tensors, structure, (args, kwargs), quick)
         return compiled(tensors)
 
-    def _compiled(self, function: Callable, tensors: list[Tensor], structure: Any, tree: Any) -> Compiled:
-        specs = arguments(self.name, tensors, input_specs(self.input_spec))
-        key = (tuple([(s.shape, s.dtype, s.stop_gradient) for s in specs]), key_of(tree), modes())
-        entries = self.cache.setdefault(key, [])
+    @staticmethod
+    def _holding(entries: Sequence[Entry]) -> tuple[Entry | None, str | None]:
+        """The newest entry that may be used, and what has changed since the newest of all."""
         why = None
         for entry in reversed(entries):
             changed = entry.guards.changed() or entry.compiled.changed()
             if changed is None:
                 entry.hits += 1
-                return entry.compiled
+                return entry, why
             why = why or changed
+        return None, why
+
+    def _compiled(self, function: Callable, tensors: list[Tensor], structure: Any, tree: Any,
+                  quick: Any = None) -> Compiled:
+        specs = arguments(self.name, tensors, input_specs(self.input_spec))
+        same = aliases(tensors)
+        key = (tuple([(s.shape, s.dtype, s.stop_gradient) for s in specs]), same, key_of(tree), modes())
+        entries = self.cache.setdefault(key, [])
+        if quick is not None:
+            self.quick[quick] = entries
+        entry, why = self._holding(entries)
+        if entry is not None:
+            return entry.compiled
         state = state_of(layers_of(function))
-        with Watch(function) as watch:
-            compiled = Compiled(self.name, rebuilt(structure, traceable(function)), specs, state, self.options)
+        with Watch(function, plain_arguments(function, *tree)) as watch:
+            compiled = Compiled(self.name, rebuilt(structure, traceable(function), same), specs, state, self.options)
         self._make_room(entries)
         entries.append(Entry(compiled, watch.guards(), (tree, state)))
         self.traces.append(why or ("a new signature" if self.traces else "the first call"))
@@ -130,7 +158,7 @@ class StaticFunction:
             self._thrashes(f"{PER_KEY} programs for one signature")
         while sum(map(len, self.cache.values())) >= LIMIT:
             oldest = next(k for k, found in self.cache.items() if found is not entries)
-            del self.cache[oldest]
+            self.cache.pop(oldest).clear()
             self._thrashes(f"{LIMIT} programs")
 
     def _thrashes(self, held: str) -> None:
@@ -196,7 +224,7 @@ class StaticFunction:
         Raises: ValueError for a function that is not rewritten: without source text, a generator.
         """
         function = self.dygraph_function
-        return text_of(getattr(function, "__func__", function))
+        return text_of(getattr(function, "__func__", function))         # type: ignore[arg-type]
 
     @property
     def main_program(self) -> Program:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from minipd.nn.tree import CHANGES
 __all__: list[str] = []
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
+#: what may be another in the same place without being another object
+CHANGING = (list, tuple, dict, set, np.ndarray, Hooks)
 #: deeper inside of containers, identity decides
 DEPTH = 4
 ROOT = __name__.partition(".")[0]
@@ -35,12 +38,15 @@ ROOT = __name__.partition(".")[0]
 class Guard:
     """One place that was read.  expected: what stood there, as `frozen` makes it.  plain: it cannot change in place."""
 
-    __slots__ = ("expected", "kind", "name", "owner", "plain", "value", "whole")
+    __slots__ = ("expected", "inside", "kind", "name", "owner", "plain", "value", "whole")
 
     def __init__(self, owner: Any, kind: str, name: str, value: Any, whole: bool = True):
         self.owner, self.kind, self.name, self.value = owner, kind, name, value
         self.whole = whole
         self.expected = frozen(value, 0 if whole else DEPTH)
+        # a flat list of objects, of tensors say, is compared without making anything
+        flat = type(value) is list and not any(type(v) in CHANGING for v in value)
+        self.inside = tuple(value) if flat and whole else None
         self.plain = not (isinstance(self.expected, tuple) and self.expected[0] == "in")
 
     def now(self) -> Any:
@@ -59,6 +65,9 @@ class Guard:
     def holds(self) -> bool:
         """Whether it is what it was."""
         value = self.now()
+        if self.inside is not None and value is self.value and len(value) == len(self.inside) and all(
+                map(is_, value, self.inside)):
+            return True
         return self.plain and value is self.value or frozen(value, 0 if self.whole else DEPTH) == self.expected
 
     def __str__(self) -> str:
@@ -175,7 +184,7 @@ class Watch:
         self.reads.follow(self.function, self.given)
         self.running.append(self)
         if len(self.running) == 1:
-            Layer.__getattribute__ = _read          # type: ignore[method-assign]
+            Layer.__getattribute__ = _read          # type: ignore[method-assign, assignment]
             Tensor.values = _looked                 # type: ignore[method-assign]
         return self
 

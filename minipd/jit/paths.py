@@ -41,6 +41,7 @@ class Step:
     __slots__ = ("attrs", "first", "flows", "grad", "line", "loose", "metas", "next", "operands", "parent", "programs",
                  "row", "scope")
 
+    first: int
     attrs: dict[str, Any]
     operands: tuple
     row: Row

@@ -125,7 +125,7 @@ def _flows(v: Value) -> bool:
 class Recorded:
     """One run of a `Runnable`, as the node on the tape keeps it.
 
-    sources: the tensors behind the inputs and the state, by name, as `Source`.  feed, found, state: what the run read
+    sources: the tensors behind the inputs and the state, by name.  feed, found, state: what the run read
     and left.
     """
 
@@ -154,7 +154,8 @@ class Recorded:
                 node.saved[0].expand(node, slots)
 
         node.row = Call(self.runnable.name, expand, lambda node, gs: node.saved[0].exhausts(ours(gs)))
-        node.edges = [self.sources[n].slot for n in joint.wrt]
+        sources = self.sources
+        node.edges = [sources[n].slot for n in joint.wrt]
         node.recipe = Recipe((), (), (), "", ((VjpCall(vjp, None, ()), (0,)),))
         node.saved, node.attrs, node.n_out = [self], {}, n_out
 

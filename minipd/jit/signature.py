@@ -6,7 +6,8 @@ the arguments by its value.  So do the modes in which the function is called.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from minipd.framework.dim import bind_shape, fresh_symbols
 from minipd.framework.meta import Meta, describe
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
+from minipd.jit.paths import number
 from minipd.ops.creation import to_tensor
 from minipd.static.input import InputSpec
 
@@ -54,7 +56,33 @@ def key_of(tree: Any) -> Any:
         hash(tree)
     except TypeError:
         return "object", id(tree)
-    return type(tree), tree
+    return number(tree)
+
+
+def quick_key(args: tuple) -> Any:
+    """The key of a call with plain tensors, each given once, and nothing else; None for other calls."""
+    key: list[Any] = [len(args), modes()]
+    for x in args:
+        if not isinstance(x, Tensor) or type(x.payload) is not np.ndarray:
+            return None
+        p = x.payload
+        key.append((p.shape, p.dtype, x.stop_gradient))
+    return tuple(key) if len(args) < 2 or len(set(map(id, args))) == len(args) else None
+
+
+def aliases(tensors: Sequence[Tensor]) -> tuple[int, ...]:
+    """For each tensor, the number of the first that is the same object: what is written to one is seen in the other."""
+    first: dict[int, int] = {}
+    return tuple([first.setdefault(id(x), i) for i, x in enumerate(tensors)])
+
+
+def plain_arguments(function: Callable, args: tuple, kwargs: dict) -> dict[str, Any]:
+    """The arguments of a call that are no tensors, by the names that the function has for them."""
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+    except (TypeError, ValueError):         # the call will say so
+        return {}
+    return {n: v for n, v in bound.arguments.items() if not isinstance(v, Tensor)}
 
 
 def modes() -> tuple:

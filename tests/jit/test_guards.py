@@ -228,6 +228,33 @@ def test_arguments_that_are_written():
     assert found[0] == found[1]
 
 
+def test_an_argument_that_is_given_twice():
+    def f(a, b):
+        a.add_(paddle.ones([2], "float64"))
+        return b * 2.0
+    compiled = to_static(f)
+    for _ in range(2):
+        a, b = x(), x()
+        assert compiled(a, b).tolist() == [2.0, 20.0]
+        assert compiled(a, a).tolist() == [6.0, 24.0] and a.tolist() == [3.0, 12.0]
+    with pytest.raises(RuntimeError, match="shares memory with .*, which the program reads too"):
+        compiled(a, a.detach())
+    assert to_static(f, full_graph=False)(b, b.detach()).tolist() == [4.0, 22.0]
+
+
+def test_an_argument_that_is_no_tensor():
+    def f(a, config, k=1.0):
+        return a * config.scale + config.inner.bias * k
+    compiled, config = to_static(f), Config(2.0)
+    for change in (lambda: None, lambda: setattr(config, "scale", 3.0), lambda: setattr(config.inner, "bias", 0.5)):
+        change()
+        same_as_eager(compiled, f, x(), config)
+        same_as_eager(compiled, f, x(), config)
+    assert compiled.get_traced_count() == 3
+    zero, negative = compiled(x(), config, 0.0), compiled(x(), Config(1.0), k=-0.0)
+    assert zero.tolist() == [3.0, 30.0] and negative.tolist() == [1.0, 10.0]
+
+
 def test_a_written_argument_has_a_history():
     def f(a, w):
         a.add_(w)
