@@ -1,10 +1,12 @@
 """Pictures of everything that minipd makes: `from minipd import viz`, or the object itself at the end of a cell.
 
     viz.tape(loss)                              the recorded calls behind a tensor
-    viz.program(p)                              operations, values, regions
+    viz.program(p), viz.program(p, depth=1)     operations, values, regions; folded by layer
+    viz.layers(p)                               the same as a page of layers that open and close
     viz.use_def(value)                          who makes it, who reads it
     viz.dependencies(executor.dependencies())   which instruction must come before which
     viz.streams(schedule(graph))                streams and events on the simulated clock
+    viz.memory(executor, S0=8)                  where buffers lie in the arena, and from when to when
     viz.run(prof.spans)                         what a profiler has measured
     viz.groups(p)                               what the compiler fuses
     viz.loops(p)                                the loop nests that come of it
@@ -13,8 +15,8 @@
     viz.reshard(shape, mesh, src, dst)          the steps, and what they send
     viz.schedule(jobs), viz.timeline(records)   a pipeline: the ideal, and the measured
 
-Each returns an `Svg`: a notebook shows it, `.save(path)` writes it, `.svg` is its text.  Nothing else is needed for it,
-Graphviz neither; a picture of a graph also has DOT text (`.source`).
+Each returns an `Svg` (`layers`: a `Page`): a notebook shows it, `.save(path)` writes it, `.svg` is its text.  Nothing
+else is needed for it, Graphviz neither; a picture of a graph also has DOT text (`.source`).
 
     autograd/, ir/, executor/, cinn/, dist/, parallel/     the drawers, each on the floor of what it draws
     shown                       what makes notebooks show the objects themselves
@@ -28,12 +30,13 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["dependencies", "groups", "loops", "mesh", "program", "reshard", "run", "schedule", "sharding", "streams",
-           "tape", "tensor", "timeline", "use_def"]
+__all__ = ["dependencies", "groups", "layers", "loops", "memory", "mesh", "program", "reshard", "run", "schedule",
+           "sharding", "streams", "tape", "tensor", "timeline", "use_def"]
 
 #: name -> the drawer's module.  They are imported when asked for: each belongs to a floor, which may be closed.
 DRAWERS = {
     "tape": "autograd.tape", "program": "ir.program", "use_def": "ir.uses", "groups": "cinn.groups",
+    "layers": "ir.layers", "memory": "executor.memory",
     "dependencies": "executor.dependencies", "streams": "executor.timeline", "run": "executor.timeline",
     "loops": "cinn.loops", "mesh": "dist.mesh", "tensor": "dist.sharding", "sharding": "dist.sharding",
     "reshard": "dist.reshard", "schedule": "parallel.timeline", "timeline": "parallel.timeline",

@@ -19,6 +19,7 @@ COLOURS = {
     "kernel": ("#fde68a", "#d97706", "#5a430c", "#d9a441"),
     "fusion": ("#fef7dc", "#e0a63a", "#332a14", "#b98a34"),
     "region": ("#f5f7fa", "#b6c2d1", "#1a212b", "#4b5a6d"),
+    "layer": ("#ecf6f4", "#7fb8ab", "#16292a", "#4f8f86"),
     "focus": ("#fde68a", "#b45309", "#6b4f0b", "#fbbf24"),
     "use": ("#f1f5f9", "#cbd5e1", "#273141", "#475569"),
     "forward": ("#a9cdfb", "#3b82f6", "#1e4f91", "#60a5fa"),

@@ -98,7 +98,7 @@ def fuzz(kind, seconds, seed):
                     assert str(found) is not None and found.clone() == found
             except errors as error:
                 refused += 1
-                assert 10 < len(str(error)) < 4000, "an error that says something, and ends"
+                assert 10 < len(str(error)) < 4000 + 2 * len(damaged), "an error that says something, and ends"
             except Exception as error:
                 error.add_note(f"{kind}, seed {seed}, number {tried}: {ascii(damaged)[:2000]}")
                 raise

@@ -55,6 +55,9 @@ def words(path):
     ("program {file}:norm", "mean keepdim=True axis=(1,)", "f32[4, 8]"),
     ("program {file}:pick -i float32[2,S] -i float32[2,S]", "if true", "f32[2, S]"),
     ("program {dir}/p.pir --ops 1:2", "exp", "%1: f32[2]"),
+    ("program {file}:norm --depth 0", "digraph", "f32[4, 8]"),
+    ("memory {file}:norm", "arena", "bound"),
+    ("memory {file}:product -i float32[S,3] -i float32[3,4] --size S=8", "bound", "f32[8, 4]"),
     ("{dir}/p.pir", "digraph", "data input_0"),
     ("use-def {dir}/p.pir --value %0", "use 0: operand 0", "use-def chain of %0"),
     ("groups {file}:norm", "fusion group", "sqrt"),
@@ -76,6 +79,12 @@ def test_each_thing_as_text_and_as_a_picture(file, tmp_path, capsys, request_, s
     assert shown.format() in words(tmp_path / "out.svg")
 
 
+def test_layers_are_a_page(file, tmp_path, capsys):
+    assert main(["draw", "layers", f"{file}:norm", "-o", str(tmp_path / "out.html")]) == 0
+    assert (tmp_path / "out.html").read_text().count("<svg") == 1
+    assert main(["draw", "layers", f"{file}:norm"]) == 0 and "digraph" in capsys.readouterr().out
+
+
 def test_a_graph_can_be_saved_as_dot(file, tmp_path):
     assert main(["draw", "program", f"{file}:norm", "-o", str(tmp_path / "out.dot")]) == 0
     assert (tmp_path / "out.dot").read_text().count("->") == 9
@@ -92,9 +101,14 @@ def test_a_graph_can_be_saved_as_dot(file, tmp_path):
     ("mesh dp=2 -o {dir}/no/x.svg", "expected a place to write the drawing to"),
     ("program {dir}/p.pir --ops 2", "expected operations as FROM:TO"),
     ("program {dir}/p.pir --ops 2:1", "expected operations as FROM:TO"),
-    ("program {dir}/timeline.json", "expected a program in the exact style"),
+    ("program {dir}/timeline.json", "expected an object, got a list of 4 entries"),
     ("use-def {dir}/p.pir --value %9", "expected a value of the program, %0 to %1, got %9"),
     ("use-def {dir}/p.pir --depth 0", "expected a depth of at least 1"),
+    ("program {file}:norm --depth -1", "expected a depth of at least 0, got -1"),
+    ("memory {file}:product -i float32[S,3] -i float32[3,4]", "expected a size for each open dimension"),
+    ("memory {file}:norm --size S0=2", "expected a size for each open dimension of the program, none, got S0"),
+    ("memory {file}:norm --size S0=many", "expected a size such as S0=8, got 'S0=many'"),
+    ("layers {file}:norm -o x.svg", "expected a page that ends in .html, got x.svg"),
     ("tape {file}:product -i float32[S,3] -i float32[3,4]", "expected inputs whose sizes are numbers"),
     ("tape {file}:product -i int64[2,3] -i int64[3,4]", "expected a tensor with a gradient history"),
     ("tape {file}:product -i float32[2,3]", "expected a function of 1 tensors"),

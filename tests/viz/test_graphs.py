@@ -209,3 +209,90 @@ def test_dot_escapes_what_it_must_and_turns_arrows():
     graph = Graph("t", Cluster("", "", nodes=[Node("a", 'say "hi"'), Node("b", "x")]),
                   [Edge("a", "b", "f32[2]", back=True)])
     assert r'label="say \"hi\""' in graph.dot() and "dir=back" in graph.dot()
+
+
+# -------------------------------------------------------------------------------------------------------- layers
+def model():
+    net = paddle.nn.Sequential(paddle.nn.Linear(4, 4), paddle.nn.Sequential(paddle.nn.Linear(4, 8), paddle.nn.ReLU()))
+    return trace(lambda x: net(net[0](x)).sum(), Meta((2, 4), F32)).program
+
+
+def shape_of(cluster):
+    return {"layer": cluster.label, "nodes": [n.label.split("\n")[0] for n in cluster.nodes],
+            "inside": [shape_of(c) for c in cluster.clusters]} if cluster.label != "program" else [
+                *(n.label.split("\n")[0] for n in cluster.nodes), *map(shape_of, cluster.clusters)]
+
+
+def test_layers_are_folded_below_a_depth():
+    program = model()
+    folded = program_graph(program, depth=0)
+    assert shape_of(folded.root) == ["data input_0", "0", "1", "sum axis=(0, 1)", "shadow_output output_0"]
+    assert [n.label.split("\n")[1] for n in folded.root.nodes if n.kind == "layer"] == [
+        "4 operations, 2 parameters", "3 operations, 2 parameters"]
+    assert named_edges(folded) == [("data input_0", "0"), ("0", "1"), ("1", "sum axis=(0, 1)"),
+                                   ("sum axis=(0, 1)", "shadow_output output_0")]
+    open_ = program_graph(program, depth=1)
+    assert [c.label for c in open_.root.clusters] == ["0", "1"]
+    assert shape_of(open_.root.clusters[1]) == {"layer": "1", "nodes": ["0", "1"], "inside": []}
+    whole = program_graph(program, depth=9)
+    assert shape_of(whole.root.clusters[1])["inside"] == [
+        {"layer": "0", "nodes": ["data captured_2", "matmul", "data captured_3", "add"], "inside": []},
+        {"layer": "1", "nodes": ["relu"], "inside": []}]
+
+
+def test_a_layer_that_is_called_again_is_drawn_again():
+    net = paddle.nn.Linear(4, 4)
+    program = trace(lambda x: net(net(x).exp()), Meta((2, 4), F32)).program
+    for op in program.walk():
+        if op.name() in ("pd_op.matmul", "pd_op.add"):
+            op.set_str_attr("struct_name", "/fc/")
+    graph = program_graph(program, depth=0)
+    assert named_edges(graph)[:4] == [("data input_0", "fc"), ("fc", "exp"), ("exp", "fc"), ("fc", "fc")]
+
+
+def test_a_layer_with_regions_is_folded():
+    program = trace(lambda x: cond(x.sum() > 0.0, lambda: x.exp(), lambda: x.tanh()) * 2.0, Meta((2,), F32)).program
+    for op in program.global_block():
+        if op.name() in ("pd_op.if", "pd_op.greater_than"):
+            op.set_str_attr("struct_name", "/gate/")
+    graph = program_graph(program, depth=0)
+    assert not graph.root.all_clusters()
+    assert [(a, b) for a, b in named_edges(graph) if "gate" in (a, b)] == [
+        ("sum axis=(0,)", "gate"), ("data input_0", "gate"), ("gate", "multiply")]
+
+
+def test_a_page_of_layers_opens_and_closes():
+    page = viz.layers(model(), "a model", open=1)
+    assert page.html.count("<details") == 4 and page.html.count("<details open>") == 2
+    assert page.html.count("<svg") == 5 and "1/0 <span" in page.html and "<script" not in page.html
+    assert viz.layers(model(), open=0).html.count("<details open>") == 0
+
+
+def test_names_of_layers_are_text():
+    program = trace(lambda x: x.exp() + 1.0, Meta((2,), F32)).program
+    for op in program.walk():
+        if op.name() == "pd_op.exp":
+            op.set_str_attr("struct_name", "/<b>&/")
+        if op.name() == "pd_op.add":
+            op.set_attr("struct_name", 3)           # no name at all
+    page = viz.layers(program).html
+    assert "<b>" not in page and "&lt;b&gt;&amp;" in page
+
+
+@pytest.mark.parametrize("depth", [None, 0, 1])
+def test_loops_are_frames_with_arguments(depth):
+    from minipd.static.nn import while_loop
+    program = trace(lambda x: while_loop(lambda i, x: i < 3, lambda i, x: [i + 1, x * 2.0],
+                                         [paddle.zeros([], "int64"), x])[1], Meta((2,), F32)).program
+    graph = program_graph(program, depth=depth)
+    assert [c.label for c in graph.root.clusters] == ["while"]
+    loop = next(op for op in program.walk() if op.name() == "pd_op.while")
+    assert len([n for n in graph.root.clusters[0].nodes if n.label.startswith("argument")]) == 2
+    assert use_def_graph(loop).root.nodes and use_def_graph(loop.regions[0].front().args()[0]).root.nodes
+
+
+def test_a_long_program_with_layers_shows_its_layers():
+    net = paddle.nn.Sequential(*[paddle.nn.Linear(2, 2) for _ in range(60)])
+    program = trace(lambda x: net(x), Meta((2, 2), F32)).program
+    assert program._repr_svg_() is None and program._repr_html_().count("<details") == 60
+    assert model()._repr_html_() is None

@@ -1,4 +1,4 @@
-"""`minipd draw` tape, program, use-def, groups, loops."""
+"""`minipd draw` tape, program, layers, memory, use-def, groups, loops."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from minipd import viz
 from minipd.framework.errors import InputError
 from minipd.framework.tensor import Tensor
 from minipd.viz.command.programs import load_program, load_value, parse_spec, wrong_inputs
+from minipd.viz.ir.layers import Page
 from minipd.viz.svg import Svg
 
 __all__: list[str] = []
@@ -30,6 +31,18 @@ def program_arguments(parser: ArgumentParser) -> None:
 def part_arguments(parser: ArgumentParser) -> None:
     program_arguments(parser)
     parser.add_argument("--ops", metavar="FROM:TO", help="only these operations, counted from 0 as the text has them")
+
+
+def layered_arguments(parser: ArgumentParser) -> None:
+    part_arguments(parser)
+    parser.add_argument("--depth", type=int, metavar="N",
+                        help="fold by layer: N layers within layers are frames, deeper ones a box each")
+
+
+def sizes_arguments(parser: ArgumentParser) -> None:
+    program_arguments(parser)
+    parser.add_argument("-s", "--size", action="append", default=[], metavar="S0=8",
+                        help="what an open dimension of the program is; once for each")
 
 
 def value_arguments(parser: ArgumentParser) -> None:
@@ -83,7 +96,38 @@ def _called(function: Any, given: Namespace) -> Any:
 
 def program(given: Namespace) -> Picture:
     loaded = load_program(given.what, given.input)
-    return _graph(viz.program(loaded, given.what, _ops(given.ops, loaded)))
+    if given.depth is not None and given.depth < 0:
+        raise InputError("a depth of at least 0", str(given.depth), "raise --depth")
+    return _graph(viz.program(loaded, given.what, _ops(given.ops, loaded), given.depth))
+
+
+def layers(given: Namespace) -> tuple[Page, str]:
+    """The page, and the outermost picture as DOT text."""
+    loaded = load_program(given.what, given.input)
+    return viz.layers(loaded, given.what), viz.program(loaded, given.what, depth=0).source
+
+
+def memory(given: Namespace) -> Picture:
+    """The picture, and each buffer in a line."""
+    from minipd.executor import Executor
+    from minipd.ir.paddle import from_paddle
+    loaded = load_program(given.what, given.input)
+    executor = Executor(from_paddle(loaded) if loaded.form == "paddle" else loaded)
+    sizes = dict(_size(text) for text in given.size)
+    names = {name for value in executor.inputs.values() for d in value.shape for name in getattr(d, "symbols", ())}
+    if names != sizes.keys():
+        raise InputError(f"a size for each open dimension of the program, {', '.join(sorted(names)) or 'none'}",
+                         ", ".join(sorted(sizes)) or "none", "give each with --size, such as --size S0=8")
+    plan = executor.plan(**sizes)
+    return viz.memory(executor, f"memory plan of {given.what}", **sizes), (
+        f"arena {plan.size} bytes, bound {plan.bound} bytes, {len(plan.offsets)} buffers at {plan.offsets}")
+
+
+def _size(text: str) -> tuple[str, int]:
+    name, _, number = text.partition("=")
+    if not number.isdecimal():
+        raise InputError("a size such as S0=8", repr(text), "write the name, = and a number")
+    return name, int(number)
 
 
 def groups(given: Namespace) -> Picture:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from minipd.viz.command import graphs, shards
+from minipd.viz.ir.layers import Page
 from minipd.viz.svg import Svg
 
 __all__ = ["main"]
@@ -20,12 +21,15 @@ class Drawn(NamedTuple):
     name: str
     about: str
     arguments: Callable[[argparse.ArgumentParser], None]
-    draw: Callable[[argparse.Namespace], tuple[Svg, str]]
+    draw: Callable[[argparse.Namespace], tuple[Svg | Page, str]]
 
 
 THINGS = (
     Drawn("tape", "the recorded calls behind what a function returns", graphs.function_arguments, graphs.tape),
-    Drawn("program", "operations, values, regions", graphs.part_arguments, graphs.program),
+    Drawn("program", "operations, values, regions", graphs.layered_arguments, graphs.program),
+    Drawn("layers", "a program as a page (.html) of layers that open and close", graphs.program_arguments,
+          graphs.layers),
+    Drawn("memory", "where the buffers of a run lie in the arena", graphs.sizes_arguments, graphs.memory),
     Drawn("use-def", "who makes a value, and who reads it", graphs.value_arguments, graphs.use_def),
     Drawn("groups", "a program in its fusion groups", graphs.part_arguments, graphs.groups),
     Drawn("loops", "the loop nests of the fusion groups", graphs.program_arguments, graphs.loops),
@@ -63,6 +67,7 @@ def parser() -> argparse.ArgumentParser:
         part = parts.add_parser(thing.name, help=thing.about, description=f"draw {thing.about}")
         thing.arguments(part)
         part.add_argument("-o", "--out", type=Path, metavar="FILE.svg",
-                          help="the picture (graphs: or FILE.dot); without, text on the screen (graphs: DOT text)")
+                          help="the picture (graphs: or FILE.dot; layers: FILE.html); without, text on the screen "
+                               "(graphs: DOT text)")
         part.set_defaults(draw=thing.draw)
     return top

@@ -2,12 +2,17 @@
 
 Values have the names that the program's text gives them (`%12`).  Constants that only spell attributes are written into
 the node that reads them, and bundles are looked through, so that what is seen is the tensors and what computes them.
+
+With a `depth`, operations that a layer has made stand in a frame of the layer's name, and those of deeper layers are
+folded into one node each.  Operations of a layer that is called twice make two frames: a frame is a run of operations,
+so that arrows never go back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from minipd.ir.attributes import StrAttribute
 from minipd.ir.block import Block
 from minipd.ir.operation import Operation, walk_inside
 from minipd.ir.printer import ProgramPrinter
@@ -27,12 +32,15 @@ REGIONS = {"pd_op.if": ("if true", "if false"), "pd_op.while": ("while",)}
 BUNDLES = ("builtin.combine", "builtin.split")
 NAMES = ("name", "parameter_name", "tensor_name", "output_name", "kernel")
 SEEN_IN_TYPE = ("shape", "dtype")
+MOST_GIVEN = 3      # results of a folded layer that are named
 MANY = 120          # a program of more operations is drawn with its parameters written into the nodes that read them
 
 
-def program(program: Program | Operation, title: str = "", ops: range | None = None) -> Svg:
+def program(program: Program | Operation, title: str = "", ops: range | None = None, depth: int | None = None) -> Svg:
     """The picture of a program, of the part of it that `ops` counts out (operations as they stand in its text, from 0),
     or of one operation with its regions.
+
+    depth: how many layers within layers are frames; what lies deeper is folded.  None: no layers, all operations.
 
     >>> from minipd.framework.meta import Meta
     >>> from minipd.framework import dtype as dtypes
@@ -40,10 +48,11 @@ def program(program: Program | Operation, title: str = "", ops: range | None = N
     >>> program(trace(lambda x: x.exp(), Meta((2,), dtypes.float32.np)).program)
     <Svg 'program', ...>
     """
-    return graph_svg(program_graph(program, title, ops))
+    return graph_svg(program_graph(program, title, ops, depth))
 
 
-def program_graph(program: Program | Operation, title: str = "", ops: range | None = None) -> Graph:
+def program_graph(program: Program | Operation, title: str = "", ops: range | None = None,
+                  depth: int | None = None) -> Graph:
     """The drawing of a program, as nodes and edges.
 
     >>> from minipd.framework.meta import Meta
@@ -62,9 +71,15 @@ def program_graph(program: Program | Operation, title: str = "", ops: range | No
         shown, block = program.global_block().ops, program.global_block()
         title = title or "program"
         shown = shown if ops is None else [shown[i] for i in ops if i < len(shown)]
-    drawing = _Drawing(value_names(block), len(shown) > MANY)
+    return part_graph(shown, value_names(block), title, depth)
+
+
+def part_graph(ops: Sequence[Operation], names: dict[Value, str], title: str, depth: int | None, inside: int = 0,
+               ) -> Graph:
+    """The drawing of operations that follow each other; `inside` so many layers, whose frames are not drawn."""
+    drawing = _Drawing(names, len(ops) > MANY and depth is None, None if depth is None else depth + inside)
     root = Cluster("", title)
-    drawing.block(shown, root)
+    drawing.block(ops if depth is None else with_readers(ops), root, level=inside)
     return Graph(title, root, drawing.edges)
 
 
@@ -86,20 +101,57 @@ def value_names(block: Block | None) -> dict[Value, str]:
 
 
 class _Drawing:
-    """Nodes and edges of a program.  fold: parameters are lines of the nodes that read and write them."""
+    """Nodes and edges of a program.  fold: parameters are lines of the nodes that read and write them.  depth: layers
+    within so many others are folded; None: layers are not drawn."""
 
-    def __init__(self, names: dict[Value, str], fold: bool):
-        self.names, self.fold = names, fold
+    def __init__(self, names: dict[Value, str], fold: bool, depth: int | None = None):
+        self.names, self.fold, self.depth = names, fold, depth
         self.nodes: dict[Operation, Node] = {}
         self.values: dict[object, Node] = {}        # arguments of blocks, and what comes from parts not drawn
         self.given: dict[Value, Value] = {}         # result of a fusion group -> the member's that it is
         self.edges: list[Edge] = []
         self.n_clusters = 0
 
-    def block(self, ops: Sequence[Operation], cluster: Cluster, owner: Operation | None = None) -> None:
-        """The operations of a block; what it yields goes to the node of its owner."""
+    def block(self, ops: Sequence[Operation], cluster: Cluster, owner: Operation | None = None, level: int = 0) -> None:
+        """The operations of a block; what it yields goes to the node of its owner.  level: of how many layers the
+        frames are around."""
+        if self.depth is not None:
+            for layer, run in runs(ops, level):
+                if not layer:
+                    self.operations(run, cluster, owner)
+                elif level >= self.depth:
+                    self.folded_layer(layer, run, cluster)
+                else:
+                    inner = Cluster(f"c{self.n_clusters}", layer, "layer")
+                    self.n_clusters += 1
+                    cluster.clusters.append(inner)
+                    self.block(run, inner, owner, level + 1)
+            return
+        self.operations(ops, cluster, owner)
+
+    def folded_layer(self, layer: str, ops: Sequence[Operation], cluster: Cluster) -> None:
+        """One node for all operations of a layer: their number, and what others read of them."""
+        inside = {inner for op in ops for inner in walk_inside(op)}
+        given = [r for op in ops for r in op.results() if any(u.owner() not in inside for u in r.uses)]
+        words = [f"{self.names.get(r, '')}: {type_text(r)}" for r in given[:MOST_GIVEN]]
+        words += [f"and {len(given) - MOST_GIVEN} more"] * (len(given) > MOST_GIVEN)
+        seen = [op for op in inside if not quiet(op)]
+        number, held = sum(not is_held(op) for op in seen), sum(map(is_held, seen))
+        words[:0] = [f"{number} operation{'s' * (number != 1)}" + f", {held} parameter{'s' * (held != 1)}" * bool(held)]
+        tip = f"{layer}: {', '.join(dict.fromkeys(short(op) for op in ops if not quiet(op) and not is_held(op)))}"
+        node = Node(f"op{len(self.nodes)}", "\n".join([layer, *words]), "layer", tip)
+        cluster.nodes.append(node)
+        self.nodes.update(dict.fromkeys(inside, node))
+        for op in inside:
+            self.values.update((argument, node) for block in op.blocks() for argument in block.args())
+        read = [v for op in ops for inner in walk_inside(op) if not quiet(inner) for v in inner.operands_source()
+                if v is not None and not constant_attribute(v)]
+        self.connect(list(dict.fromkeys(read)), node.name, cluster)
+
+    def operations(self, ops: Sequence[Operation], cluster: Cluster, owner: Operation | None) -> None:
+        """Operations, each for itself."""
         for op in ops:
-            if op.name() in BUNDLES or IrTrait.CONSTANT in op.info.traits and is_attribute_only(op):
+            if quiet(op):
                 continue
             if op.name() == "cf.yield":
                 if owner is not None and owner.name() == FUSION:        # what the group gives is what members make
@@ -197,6 +249,61 @@ class _Drawing:
             shown += [f"{n}={v}" for n, v in {**stored, **known}.items() if v is not None and v != row.attrs.get(n)]
         results = [f"{self.names.get(r, '')}: {type_text(r)}" for r in op.results()]
         return "\n".join([" ".join([short(op), *shown]), *results])
+
+
+def quiet(op: Operation) -> bool:
+    """Whether an operation is no node: a bundle, or a constant that spells attributes."""
+    return op.name() in BUNDLES or IrTrait.CONSTANT in op.info.traits and is_attribute_only(op)
+
+
+def constant_attribute(value: Value) -> bool:
+    """Whether a value only spells an attribute."""
+    op = value.get_defining_op()
+    return op is not None and IrTrait.CONSTANT in op.info.traits and is_attribute_only(op)
+
+
+def is_held(op: Operation) -> bool:
+    """Whether an operation reads what the program does not get from its caller: state, or a captured tensor."""
+    return op.name() in ("builtin.parameter", "builtin.constant") or op.name() == "pd_op.data" and \
+        str(op.attributes["name"].value).startswith("captured_")
+
+
+def with_readers(ops: Sequence[Operation]) -> list[Operation]:
+    """The operations, the parameters that only one layer reads right before their first reader."""
+    moved: dict[Operation, list[Operation]] = {}
+    inside = {inner: op for op in ops for inner in walk_inside(op)}
+    place = {op: i for i, op in enumerate(ops)}
+    for op in ops:
+        readers = [inside[u] for r in op.results() for u in r.all_used_ops() if u in inside] if is_held(op) else []
+        if readers and len({layers_of(r)[:1] for r in readers}) == 1 and layers_of(readers[0]):
+            moved.setdefault(min(readers, key=place.__getitem__), []).append(op)
+    gone = {op for held in moved.values() for op in held}
+    return [o for op in ops if op not in gone for o in (*moved.get(op, ()), op)]
+
+
+def layers_of(op: Operation) -> tuple[str, ...]:
+    """The layers that an operation was made in, outermost first: ("1", "self_attn") of `/1/self_attn/`."""
+    found = op.attributes.get("struct_name")
+    return tuple(filter(None, found.value.split("/"))) if isinstance(found, StrAttribute) else ()
+
+
+def runs(ops: Sequence[Operation], level: int) -> list[tuple[str, list[Operation]]]:
+    """Operations that follow each other in one layer, the `level`-th around them, with its name; "" for those that are
+    in none.  What has no operands and no layer, constants above all, belongs to what comes after it, which reads it."""
+    found: list[tuple[str, list[Operation]]] = []
+    waiting: list[Operation] = []
+    for op in ops:
+        if quiet(op) or not op.num_operands() and not layers_of(op) and (level or kind(op) != "input" or is_held(op)):
+            waiting.append(op)
+            continue
+        layer = "".join(layers_of(op)[level:level + 1])
+        if not found or found[-1][0] != layer:
+            found.append((layer, []))
+        found[-1][1].extend([*waiting, op])
+        waiting.clear()
+    if waiting:
+        found.append(("", waiting))
+    return found
 
 
 def short(op: Operation) -> str:

@@ -72,8 +72,9 @@ class _Chains:
         for thing in things:
             if isinstance(thing, Operation):
                 for operand in thing.operands():
-                    self.use(operand)
-                    met[operand.source()] = None
+                    if operand.source() is not None:            # none is held where an operand is left out
+                        self.use(operand)
+                        met[operand.source()] = None
                 for result in thing.results():
                     self.defined(result)
                     met[result] = None
