@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minipd.framework import dtype as dtypes
 from minipd.framework.context import using
 from minipd.framework.meta import Meta
 from minipd.framework.rank import current
@@ -25,11 +24,12 @@ from minipd.framework.row import ROWS, VjpCall
 from minipd.framework.tensor import Tensor
 from minipd.ir.block import Block
 from minipd.ir.builder import Builder
-from minipd.ir.builtin import pushed_values, yielded
+from minipd.ir.builtin import pushed_values
 from minipd.ir.carried import Carried, Place, Returned, create_stack
 from minipd.ir.loop_gradient import ONCE, from_line, is_inside, loop_gradient, zeros
 from minipd.ir.operation import Operation, captured, user_error
 from minipd.ir.program import Program
+from minipd.ir.reach import spread
 from minipd.ir.schema import op_attrs, result_values, tensor_operands
 from minipd.ir.trace import Trace, handle
 from minipd.ir.value import Value, describe
@@ -68,43 +68,6 @@ def append_backward(program: Program, losses: Sequence[Value], wrt: Sequence[Val
         walk.block(block)
         found = [walk.total(v) for v in wrt]
     return [None if g is None else g.payload for g in found]
-
-
-def spread(block: Block, reached: set[Value]) -> None:
-    """Add to `reached` every value of `block` (and of its regions) that gradients flow through to one of `reached`."""
-    for op in block:
-        if op.regions:
-            enter(op, reached)
-        elif op.name() == "cf.tuple_pop":
-            reached.update(r for r, v in zip(op.results(), pushed_values(op) or (), strict=True) if v in reached)
-        elif op.row is not None and op.row.has_vjp and any(v in reached for v in tensor_operands(op)):
-            reached.update(r for r in result_values(op) if not r.stop_gradient and r.dtype in dtypes.INEXACT)
-
-
-def enter(op: Operation, reached: set[Value]) -> None:
-    """`spread` through an operation with regions."""
-    if op.name() == "pd_op.while":
-        _enter_loop(op, reached)
-        return
-    for inner in op.blocks():
-        spread(inner, reached)
-    for inner in op.blocks():
-        reached.update(r for r, y in zip(op.results(), yielded(inner), strict=False)
-                       if y in reached and not r.stop_gradient)
-
-
-def _enter_loop(op: Operation, reached: set[Value]) -> None:
-    """What one iteration leaves may be reached, and then what the next is given is."""
-    body = op.regions[0].front()
-    args, inputs = body.args(), op.operands_source()[1:]
-    known = -1
-    while known != len(reached):
-        known = len(reached)
-        for arg, *sources in zip(args, inputs, yielded(body)[1:], strict=True):
-            if not arg.stop_gradient and arg.dtype in dtypes.INEXACT and not reached.isdisjoint(sources):
-                reached.add(arg)
-        spread(body, reached)
-    reached.update(r for r, arg in zip(op.results(), args, strict=True) if arg in reached and not r.stop_gradient)
 
 
 class Walk:

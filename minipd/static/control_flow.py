@@ -28,10 +28,11 @@ from minipd.framework.meta import describe
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import rebind
-from minipd.ir.backward import Walk, enter
+from minipd.ir.backward import Walk
 from minipd.ir.block import Block
 from minipd.ir.carried import Place
 from minipd.ir.operation import Operation, captured, user_error
+from minipd.ir.reach import enter
 from minipd.ir.structure import Structure, flatten
 from minipd.ir.trace import Trace, handle
 from minipd.ir.value import Value

@@ -21,12 +21,12 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from minipd.framework.row import ROWS
-from minipd.ir.backward import spread
 from minipd.ir.builder import Builder
 from minipd.ir.dce import remove_dead_ops
 from minipd.ir.mapping import IrMapping, clone_operation
 from minipd.ir.operation import Operation, captured, user_error
 from minipd.ir.program import Program
+from minipd.ir.reach import spread
 from minipd.ir.schema import is_pure, result_values, tensor_operands
 from minipd.ir.value import Value
 
