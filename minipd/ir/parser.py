@@ -26,6 +26,10 @@ __all__ = ["ParseError", "parse"]
 DIM = r"\d+|[A-Z][A-Z0-9]*"
 
 
+#: how deep brackets nest: arrays of arrays, vectors of vectors.  (Regions nest without end.)
+DEEPEST = 100
+
+
 class ParseError(ValueError):
     """The text is no program.  `line` and `column` count from 1."""
 
@@ -59,15 +63,19 @@ def parse(text: str, style: str = "exact") -> Program:
         return Parser(text).program()
     if style != "paddle":
         raise ValueError(f'parse: expected style "exact" or "paddle", got {style!r}')
-    from minipd.ir.paddle.text import PaddleParser     # a reader of its own, which is a subclass of the one here
-    return PaddleParser(text).program()
+    from minipd.ir.paddle.text import PaddleParser  # a reader of its own, which is a subclass of the one here
+    parser = PaddleParser(text)
+    try:
+        return parser.program()
+    except RecursionError:                  # the spellings of arrays are read by functions that call themselves
+        raise parser.error("brackets that nest less deeply") from None
 
 
 class Parser:
     """The text and how far it has been read.  Types and attributes of other floors read theirs with these methods."""
 
     def __init__(self, text: str):
-        self.text, self.pos = text, 0
+        self.text, self.pos, self.depth = text, 0, 0
         self.values: dict[str, Value] = {}
 
     # ----------------------------------------------------------------------------------------------- characters
@@ -126,8 +134,12 @@ class Parser:
     def sequence(self, opening: str, item: Callable[[], Any], closing: str) -> list:
         """Items between brackets, with commas between them."""
         self.expect(opening)
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise self.error(f"at most {DEEPEST} brackets inside of one another")
         items = self.items(item, closing)
         self.expect(closing)
+        self.depth -= 1
         return items
 
     def items(self, item: Callable[[], Any], closing: str) -> list:
@@ -146,7 +158,10 @@ class Parser:
         return self._converted(r'"(?:[^"\\\n]|\\.)*"', "a string in double quotes", json.loads)
 
     def integer(self) -> int:
-        return int(self.match(r"-?\d+", "an integer"))
+        start, digits = self.pos, self.match(r"-?\d+", "an integer")
+        if len(digits) > 20:                # 64 bits have fewer, and Python converts only so many
+            raise self.error("an integer of 64 bits", digits[:60], start)
+        return int(digits)
 
     def number(self) -> float:
         return self._converted(r"[-+0-9.a-z]+", "a number", float)

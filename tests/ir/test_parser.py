@@ -92,3 +92,14 @@ def test_values_of_a_region_are_found_only_by_name():
 
 def test_an_empty_program():
     assert parse("{}") == Program()
+
+
+@pytest.mark.parametrize("what, message", [
+    ("[" * 5000 + "]" * 5000, "expected at most 100 brackets inside of one another"),
+    ("i64(" + "9" * 6000 + ")", "expected an integer of 64 bits"),
+    ("ints(" + "9" * 6000 + ")", "expected a dimension"),
+    ("d" * 9000, "expected an attribute of one of the kinds"),
+])
+def test_what_has_no_end_is_refused(what, message):
+    error = parse_error(GOOD.replace("f64(1.0)", what))
+    assert message in error and len(error) < 1500
