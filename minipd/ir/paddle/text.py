@@ -147,7 +147,7 @@ class PaddleParser(Parser):
         if self.accept("tensor<"):
             spelling = self.match(r"[-0-9a-z]+", "a shape and a dtype such as 2x3xf32")
             *sizes, dtype = re.split("x", spelling)
-            if dtype in BY_SPELLING and all(re.fullmatch(r"-1|\d+", s) for s in sizes) and self.accept(">"):
+            if dtype in BY_SPELLING and all(re.fullmatch(r"-1|\d{1,18}", s) for s in sizes) and self.accept(">"):
                 shape = [next(self.symbols) if s == "-1" else int(s) for s in sizes]
                 return DenseTensorType(shape, BY_SPELLING[dtype])
             self.pos = start
