@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from minipd.executor.executor import Executor
 from minipd.ir.builder import Builder
 from minipd.ir.paddle import from_paddle, to_paddle
@@ -99,7 +100,8 @@ CASES = {
         'stop_gradient:[true,true,true]} : (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<2xf32>, tensor<2xf32>'
         ', tensor<2x3xf32>) -> tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>\n',
         {"x": X, "w": Y[0], "m": normal(2), "g": G},
-        [pulled(lambda x: norm(x, Y[0], Y[0]), X, G), pulled(lambda w: norm(X.astype(float), w, 0), Y[0], G), G.sum(0)]),
+        [pulled(lambda x: norm(x, Y[0], Y[0]), X, G), pulled(lambda w: norm(X.astype(float), w, 0), Y[0], G),
+         G.sum(0)]),
     "a transpose": ('(%a) = "pd_op.transpose_grad" (%x) {perm:[1,0],stop_gradient:[true]} : (tensor<2x3xf32>) -> '
                     'tensor<3x2xf32>\n', {"x": G}, [G.T]),
     "cross entropy": (
@@ -124,7 +126,8 @@ def test_gradient_operators_are_gradient_rules(name):
 
 def test_what_a_gradient_operator_leaves_out_is_found_at_the_forward_one():
     text = ("{\n" + operand("x", X) + operand("g", G)
-            + '(%p) = "pd_op.full" () {dtype:float32,place:Place(cpu),shape:[1],stop_gradient:[true],value:0.5} : () -> '
+            + '(%p) = "pd_op.full" () {dtype:float32,place:Place(cpu),shape:[1],stop_gradient:[true],value:0.5} : () ->'
+            ' '
             'tensor<1xf32>\n(%o, %m) = "pd_op.dropout" (%x, <<NULL VALUE>>, %p) {fix_seed:false,is_test:false,mode:'
             '"upscale_in_train",seed:0,stop_gradient:[true,true]} : (tensor<2x3xf32>, <<NULL TYPE>>, tensor<1xf32>) -> '
             'tensor<2x3xf32>, tensor<2x3xu8>\n(%a) = "pd_op.dropout_grad" (%m, %g, %p) {is_test:false,mode:'
@@ -136,8 +139,8 @@ def test_what_a_gradient_operator_leaves_out_is_found_at_the_forward_one():
 
 def test_our_backward_programs_survive_the_way():
     import minipd
-    from minipd.ir.traced import trace
     from minipd.framework.meta import Meta
+    from minipd.ir.traced import trace
 
     def step(x):
         x.stop_gradient = False

@@ -1,6 +1,7 @@
 """Text that the real Paddle printed, read and printed again."""
 
 import pytest
+
 from minipd.framework.row import ROWS
 from minipd.ir.equality import difference
 from minipd.ir.paddle import from_paddle

@@ -68,9 +68,9 @@ def test_vectors(build):
     assert text(build) == """\
 {
     (%0) = "pd_op.data" () {dtype:float32,name:"a",place:Place(undefined:0),shape:[4,6],stop_gradient:[true]} : () -> tensor<4x6xf32>
-    (%1) = "builtin.combine" (%0, %0) {stop_gradient:[true]} : (tensor<4x6xf32>, tensor<4x6xf32>) -> vec[tensor<4x6xf32>,tensor<4x6xf32>]
-    (%2) = "pd_op.full" () {dtype:int32,place:Place(cpu),shape:[1],stop_gradient:[true],value:1} : () -> tensor<1xi32>
-    (%3) = "pd_op.concat" (%1, %2) {stop_gradient:[true]} : (vec[tensor<4x6xf32>,tensor<4x6xf32>], tensor<1xi32>) -> tensor<4x12xf32>
+    (%1) = "pd_op.full" () {dtype:int32,place:Place(cpu),shape:[1],stop_gradient:[true],value:1} : () -> tensor<1xi32>
+    (%2) = "builtin.combine" (%0, %0) {stop_gradient:[true]} : (tensor<4x6xf32>, tensor<4x6xf32>) -> vec[tensor<4x6xf32>,tensor<4x6xf32>]
+    (%3) = "pd_op.concat" (%2, %1) {stop_gradient:[true]} : (vec[tensor<4x6xf32>,tensor<4x6xf32>], tensor<1xi32>) -> tensor<4x12xf32>
     (%4) = "pd_op.full_int_array" () {dtype:int64,place:Place(cpu),stop_gradient:[true],value:[2,4]} : () -> tensor<2xi64>
     (%5) = "pd_op.full" () {dtype:int32,place:Place(cpu),shape:[1],stop_gradient:[true],value:1} : () -> tensor<1xi32>
     (%6) = "pd_op.split" (%0, %4, %5) {stop_gradient:[true]} : (tensor<4x6xf32>, tensor<2xi64>, tensor<1xi32>) -> vec[tensor<4x2xf32>,tensor<4x4xf32>]

@@ -439,7 +439,7 @@ def with_gradients(paddle, function):
         wrt = [op.results()[0] for op in main.global_block().ops
                if op.name() in ("pd_op.data", "builtin.parameter") and not op.results()[0].stop_gradient]
         grads = paddle.static.gradients([loss], wrt)
-    pairs = [(w, g) for w, g in zip(wrt, grads) if g is not None]
+    pairs = [(w, g) for w, g in zip(wrt, grads, strict=True) if g is not None]
     executor = paddle.static.Executor(paddle.CPUPlace())
     executor.run(startup)
     feeds = feeds_of(main)
@@ -454,7 +454,7 @@ def with_gradients(paddle, function):
     n = len(places)
     return {"text": text, "feeds": {k: v.tolist() for k, v in feeds.items()}, "places": places,
             "values": [v.tolist() for v in values[:n]],
-            "parameters": {k: v.tolist() for k, v in zip(parameters, values[n:])}}
+            "parameters": {k: v.tolist() for k, v in zip(parameters, values[n:], strict=True)}}
 
 
 def main(path):

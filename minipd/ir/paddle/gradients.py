@@ -104,7 +104,8 @@ def called(at: Loader, known: Known) -> list[Value | None] | None:
             known.name in LOADS and known.name not in AXIS):
         return None
     by_name = {ours: known.operands.get(o.name) for ours, o in zip(row.inputs, known.forward.tensors, strict=False)}
-    by_name |= {ours: known.results.get(theirs) for ours, theirs in zip(row.outputs, known.forward.results, strict=True)}
+    pairs = zip(row.outputs, known.forward.results, strict=True)
+    by_name |= {ours: known.results.get(theirs) for ours, theirs in pairs}
     found: list[Value | None] = [None] * known.op.num_results()
     for target, index in known.wanted:
         place = [o.name for o in known.forward.tensors].index(target)

@@ -63,7 +63,7 @@ def padded(how: str, a: dict[str, Any], sizes: Any, windows: Any) -> tuple[int, 
 class Conv:
     """Paddle names the convolution of one channel each apart, and has channels last as well."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         a, (x, filter) = call.attrs, call.sources
         n, groups = x.ndim - 2, a["groups"]
         name = call.row.name
@@ -73,7 +73,7 @@ class Conv:
         attrs = {**a, "paddings": unpaired(a["paddings"]), "data_format": LAYOUTS[n]}
         return to.op(name, call.tensors, attrs, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a, (x, filter) = at.attrs(op), at.inputs(op)
         x = first_channels(at, x, a["data_format"])
         n = x.ndim - 2
@@ -89,14 +89,14 @@ class Conv:
 class ConvTranspose:
     """Paddle takes the output's size, or what to add to it."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         a, n = call.attrs, call.sources[0].ndim - 2
         more = a["output_padding"] if any(a["output_padding"]) else ()
         attrs = {**a, "paddings": unpaired(a["paddings"]), "output_padding": more, "data_format": LAYOUTS[n]}
         operands = call.tensors if n == 3 else [*call.tensors, to.ints([])]
         return to.op(call.row.name, operands, attrs, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a, (x, filter) = at.attrs(op), at.inputs(op)
         x = first_channels(at, x, a["data_format"])
         n = x.ndim - 2
@@ -115,7 +115,7 @@ class ConvTranspose:
 class Pool:
     """Paddle has channels last as well, paddings by name, the window that is everything, and maxima."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         a, n = call.attrs, call.sources[0].ndim - 2
         call.expect(pooling_type="avg")
         attrs = {**a, "paddings": unpaired(a["paddings"]), "data_format": LAYOUTS[n], "global_pooling": False,
@@ -123,7 +123,7 @@ class Pool:
         operands = [call.tensors[0], *([to.ints(a["kernel_size"])] if n == 2 else [])]
         return to.op(call.row.name, operands, attrs, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a, (x,) = at.attrs(op), at.inputs(op)
         x = first_channels(at, x, a["data_format"])
         n = x.ndim - 2
@@ -145,7 +145,7 @@ class Pool:
 class PoolGrad:
     """That of a mean, which reads no result of the forward call.  Read back by the gradient rule of the pool."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         (g, like), n = call.tensors, call.sources[1].ndim - 2
         call.expect(pooling_type="avg")
         attrs = {**call.attrs, "paddings": unpaired(call.attrs["paddings"]), "data_format": LAYOUTS[n],
@@ -158,7 +158,7 @@ class PoolGrad:
 class MaxPoolWithIndex:
     """Our paddings name before and after.  Where nobody asks for the indices, it is a pool of maxima."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         if call.op.result(1).use_empty() and not call.attrs["adaptive"]:
             a, n = call.attrs, call.sources[0].ndim - 2
             attrs = {**a, "paddings": unpaired(a["paddings"]), "data_format": LAYOUTS[n], "global_pooling": False,
@@ -169,7 +169,7 @@ class MaxPoolWithIndex:
         attrs = {**call.attrs, "paddings": unpaired(call.attrs["paddings"])}
         return to.op(call.row.name, call.tensors, attrs, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a, (x,) = at.attrs(op), at.inputs(op)
         n = x.ndim - 2
         kernel, paddings = tuple(a["kernel_size"]), paired(a["paddings"], n)
@@ -184,7 +184,7 @@ class MaxPoolWithIndex:
 class Standardize:
     """Paddle's layer_norm without scale and bias; axes that are not the last are moved there and back."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         x, axes = call.sources[0], tuple(call.attrs["axis"])
         rest = tuple(i for i in range(x.ndim) if i not in axes)
         perm = (*rest, *axes)
@@ -296,13 +296,13 @@ def load_group_norm(at: Loader, op: Operation) -> Any:
 class RmsNorm:
     """Over the last axis.  Paddle's also gives what it multiplied by."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         x = call.sources[0]
         types = [*call.types, DenseTensorType(x.shape[:-1], np.float32 if x.dtype.itemsize < 8 else x.dtype)]
         attrs = {"epsilon": call.attrs["epsilon"], "normalized_shape": [x.shape[-1]]}
         return to.op("rms_norm", call.tensors, attrs, types)[:1]
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a, (x, scale) = at.attrs(op), at.inputs(op)
         if len(a["normalized_shape"]) != 1 or scale is None or not op.result(1).use_empty():
             raise at.refuse()
@@ -314,11 +314,11 @@ class RmsNorm:
 class Embedding:
     """Ours has a window: which rows of the table this process holds.  Paddle's has a row that counts as zeros."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         call.expect(window=None)
         return to.op("embedding", call.tensors, {}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a, (ids, weight) = at.attrs(op), at.inputs(op)
         if a["padding_idx"] != -1:
             return at.call(function("nn.functional.embedding"), ids, weight, padding_idx=a["padding_idx"])
@@ -329,7 +329,7 @@ class Embedding:
 class EmbeddingGrad:
     """Read back by the gradient rule of the embedding."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         call.expect(window=None)
         ids, g, like = call.tensors
         return to.op("embedding_grad", [ids, like, g], {}, call.types)
@@ -339,7 +339,7 @@ class EmbeddingGrad:
 class CrossEntropyGrad:
     """Read back by hand, see `gradients`."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         call.expect(window=None)
         attrs = {"soft_label": False, "use_softmax": True, "numeric_stable_mode": True, **call.attrs}
         return to.op("cross_entropy_with_softmax_grad", call.tensors, attrs, call.types)
@@ -349,10 +349,10 @@ class CrossEntropyGrad:
 class CrossEntropy:
     """Ours takes logits and hard labels; Paddle's also probabilities, and labels that are distributions."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         return to.op("cross_entropy_with_softmax", call.tensors, call.shown, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a, (logits, label) = at.attrs(op), at.inputs(op)
         axis = one_axis(a["axis"], logits.ndim)
         if not a["soft_label"] and a["use_softmax"]:
@@ -368,10 +368,10 @@ class CrossEntropy:
 class SigmoidCrossEntropy:
     """Paddle's can weigh, normalise and ignore."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         return to.op("sigmoid_cross_entropy_with_logits", [*call.tensors, None], {}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a, (x, label, weight) = at.attrs(op), at.inputs(op)
         if a["normalize"] or weight is not None:
             raise at.refuse()
@@ -382,11 +382,11 @@ class SigmoidCrossEntropy:
 class SequenceLoss:
     """Paddle's also gives the gradient."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         gradient = call.sources[0].type()
         return to.op(call.row.name, call.tensors, call.attrs, [*call.types, gradient])[:1]
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         if any(x is None for x in at.inputs(op)) or not op.result(1).use_empty():
             raise at.refuse()
         return [at.row(op.name().partition(".")[2], *at.inputs(op), **at.attrs(op)), None]
@@ -416,10 +416,10 @@ def load_interp(at: Loader, op: Operation) -> Any:
 class SwiGlu:
     """Of one operand Paddle's takes two halves."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         return to.op("swiglu", call.tensors, {}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         x, y = at.inputs(op)
         if y is None:
             half = x.shape[-1] // 2
@@ -431,11 +431,11 @@ class SwiGlu:
 class Pad:
     """The value is an operand."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         return to.op("pad", [call.tensors[0], to.number(call.attrs["pad_value"])],
                      {"paddings": flat(call.attrs["paddings"])}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a, (x,) = at.attrs(op), at.inputs(op)
         return at.row("pad", x, paddings=tuple(a["paddings"]), pad_value=float(a["pad_value"]))
 

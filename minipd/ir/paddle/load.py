@@ -96,7 +96,7 @@ class Loader:
 
     def operation(self, op: Operation) -> Sequence[Value | None]:
         """Our values for the results of one operation; None for one that is absent, or a vector."""
-        from minipd.ir.paddle.gradients import gradient_of      # which reads forward calls with a loader
+        from minipd.ir.paddle.gradients import gradient_of  # which reads forward calls with a loader
         name = op.name()
         if name in STRUCTURE:
             return STRUCTURE[name](self, op)
@@ -142,9 +142,9 @@ class Loader:
     def known(self, value: Value | None) -> bool:
         return value is None or value in self.values or value in self.vectors or value in self.absent
 
-    def copy(self, op: Operation) -> list[Value | None]:
+    def copy(self, op: Operation) -> Sequence[Value | None]:
         """The operation as it is; regions are translated."""
-        operands = [None if v is None or v in self.absent else self.value(v) for v in op.operands_source()]
+        operands: list[Any] = [None if v is None or v in self.absent else self.value(v) for v in op.operands_source()]
         new = self.build.build(kept_name(op.name()), operands, dict(op.attributes), [r.type() for r in op.results()],
                                op.num_regions())
         for old, region in zip(op.regions, new.regions, strict=True):
@@ -225,7 +225,7 @@ class Loader:
         return [None if v is None or v in self.absent else self.tensors(v) if v in self.vectors else self.value(v)
                 for o, v in zip(found.operands, op.operands_source(), strict=True) if not o.kind]
 
-    def row(self, name: str, *values: Value, **attrs: Any) -> Any:
+    def row(self, name: str, *values: Any, **attrs: Any) -> Any:
         """Append a call of one of our rows; returns its result, or the tuple of its results."""
         row = ROWS[name]
         results = self.tracer.run(row, values, attrs)
@@ -237,7 +237,9 @@ class Loader:
             return [wrap(v) for v in x] if isinstance(x, list) else Tensor(x) if isinstance(x, Value) else x
 
         def unwrap(x: Any) -> Any:
-            return type(x)(map(unwrap, x)) if isinstance(x, (list, tuple)) else x.payload if isinstance(x, Tensor) else x
+            if isinstance(x, (list, tuple)):
+                return type(x)(map(unwrap, x))
+            return x.payload if isinstance(x, Tensor) else x
         with using(ground=self.tracer, middle=None, amp=None, grad=False):
             return unwrap(function(*map(wrap, args), **kwargs))
 
@@ -295,10 +297,10 @@ def same(at: Loader, op: Operation) -> Any:
 
 
 # ----------------------------------------------------------------------------------------- the program's own
-def _data(at: Loader, op: Operation) -> list[Value]:
+def _data(at: Loader, op: Operation) -> Sequence[Value | None]:
     type = op.result(0).type()
     if not isinstance(type, DenseTensorType):
-        return at.copy(op)                                      # type: ignore[return-value]
+        return at.copy(op)
     shape = op.attributes["shape"].value if "shape" in op.attributes else type.shape
     sizes = [t if isinstance(t, DimExpr) else next(at.symbols) if s == -1 else s
              for s, t in zip(shape, type.shape, strict=True)]
@@ -308,30 +310,31 @@ def _data(at: Loader, op: Operation) -> list[Value]:
     return at.build.build(op.name(), (), attributes, [DenseTensorType(sizes, type.dtype)]).results()
 
 
-def _parameter(at: Loader, op: Operation) -> list[Value]:
+def _parameter(at: Loader, op: Operation) -> Sequence[Value]:
     return at.build.build(op.name(), (), dict(op.attributes), [r.type() for r in op.results()]).results()
 
 
-def _combine(at: Loader, op: Operation) -> list[Value | None]:
+def _combine(at: Loader, op: Operation) -> Sequence[Value | None]:
     if not all(at.known(v) for v in op.operands_source()):
         return at.copy(op)
     at.vectors[op.result(0)] = [v for v in op.operands_source()]
     return [None]
 
 
-def _split(at: Loader, op: Operation) -> list[Value | None]:
+def _split(at: Loader, op: Operation) -> Sequence[Value | None]:
     vector = op.operand_source(0)
     if vector not in at.vectors:                # of an operation that stays, whose sizes have names of their own
         ours = at.value(vector)
-        types = ours.type().types if isinstance(ours.type(), VectorType) else [r.type() for r in op.results()]
-        return at.build.build(op.name(), [ours], dict(op.attributes), types).results()     # type: ignore[return-value]
+        type = ours.type()
+        types = list(type.types) if isinstance(type, VectorType) else [r.type() for r in op.results()]
+        return at.build.build(op.name(), [ours], dict(op.attributes), types).results()
     for result, member in zip(op.results(), at.vectors[vector], strict=True):
         if member in at.numbers:
             at.numbers[result] = at.numbers[member]
     return [at.values.get(v, v) for v in at.vectors[vector]]
 
 
-def _constant(at: Loader, op: Operation) -> list[Value]:
+def _constant(at: Loader, op: Operation) -> Sequence[Value]:
     """Kept for those who read it as a tensor."""
     type = op.result(0).type()
     assert isinstance(type, TensorType)
@@ -346,13 +349,14 @@ def _constant(at: Loader, op: Operation) -> list[Value]:
     return new.results()
 
 
-def _state(at: Loader, op: Operation) -> list[Value | None]:
+def _state(at: Loader, op: Operation) -> Sequence[Value | None]:
     return at.copy(op)
 
 
 def _if(at: Loader, op: Operation) -> list[Value | None]:
     new = at.build.build(op.name(), [at.value(op.operand_source(0))], dict(op.attributes), (), op.num_regions())
-    flags = {k: new.attributes.pop(k) for k in ("stop_gradient", "persistable") if k in new.attributes}
+    flags: dict[str, Attribute] = {k: new.attributes.pop(k)
+                                    for k in ("stop_gradient", "persistable") if k in new.attributes}
     for old, region in zip(op.regions, new.regions, strict=True):
         inner = region.add_block()
         with at.tracer.inside(inner):

@@ -10,7 +10,6 @@ from minipd.framework.dim import is_symbolic
 from minipd.ir.operation import Operation
 from minipd.ir.paddle.form import form, loads
 from minipd.ir.paddle.load import Loader
-from minipd.ir.paddle.save import Call, Saver
 from minipd.ir.paddle.shape_forms import parted
 from minipd.ir.types import DenseTensorType, VectorType
 from minipd.ops.broadcast import broadcast_tensors
@@ -44,7 +43,7 @@ class Where:
     """Paddle's operator wants three tensors of one shape; its function brings them there first.  What broadcasts
     together has one dtype, so the condition is a number for a moment."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         out, tensors = call.types[0], call.tensors
         assert isinstance(out, DenseTensorType)
         if any(v.shape != out.shape for v in tensors):
@@ -57,7 +56,7 @@ class Where:
             tensors = [*to.op("cast", [number], {"dtype": truth.dtype}, [truth]), *rest]
         return to.op("where", tensors, {}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         return at.row("where", *at.inputs(op))
 
 

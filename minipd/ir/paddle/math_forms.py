@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from minipd.framework import dtype as dtypes
-from minipd.framework.dim import prod, symbol
+from minipd.framework.dim import DimExpr, prod, symbol
 from minipd.ir.attributes import DoubleAttribute, FloatAttribute
-from minipd.framework.dim import DimExpr
 from minipd.ir.operation import Operation
 from minipd.ir.paddle.axes import all_axes, one_axis
 from minipd.ir.paddle.form import form, loads
@@ -28,7 +27,8 @@ __all__: list[str] = []
 def scaled(to: Saver, call: Call, x: Value, scale: Any, bias: float, after: bool = True) -> Any:
     """x * scale + bias.  Paddle's bias has 32 bits; beside 64-bit tensors it is kept in full."""
     wide = x.dtype in (np.float64, np.complex128) and float(np.float32(bias)) != bias
-    out = to.op("scale", [x, scale if isinstance(scale, Value) else to.number(scale)], {"bias_after_scale": after, "bias": 0.0}, call.types)
+    factor = scale if isinstance(scale, Value) else to.number(scale)
+    out = to.op("scale", [x, factor], {"bias_after_scale": after, "bias": 0.0}, call.types)
     out[0].get_defining_op().attributes["bias"] = DoubleAttribute(bias) if wide else FloatAttribute(bias)
     return out
 
@@ -59,7 +59,7 @@ def beside(call: Call) -> tuple[int, Any] | None:
 class Multiply:
     """A number beside a tensor is a scale."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         norm = scale_of_norm(to, call)
         if norm is not None:
             return norm
@@ -73,7 +73,7 @@ class Multiply:
 class Add:
     """A number beside a tensor is a bias."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         norm = scale_of_norm(to, call)
         if norm is not None:
             return norm
@@ -87,7 +87,7 @@ class Add:
 class Subtract:
     """A number beside a tensor is a bias."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         found = beside(call)
         if found is None:
             return save_same(to, call)
@@ -97,11 +97,11 @@ class Subtract:
 
 @form("divide")
 class Divide:
-    """A division by a power of two is a scale; one by another number stays, since its quotient would be rounded twice."""
+    """A division by a power of two is a scale; one by another number stays: its quotient would be rounded twice."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         found = beside(call)
-        if found is None or call.sources[0].dtype.kind == "i" or found[0] == 1 or not found[1] or abs(np.frexp(found[1])[0]) != 0.5:
+        if found is None or call.sources[0].dtype.kind == "i" or found[0] == 1 or abs(np.frexp(found[1])[0]) != 0.5:
             return save_same(to, call)
         return scaled(to, call, call.tensors[0], 1.0 / found[1], 0.0)
 
@@ -110,11 +110,11 @@ class Divide:
 class Scale:
     """Paddle's bias has 32 bits."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         return scaled(to, call, call.tensors[0], call.given["scale"], call.attrs["bias"],
                       call.attrs["bias_after_scale"])
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         attrs, (x,) = at.attrs(op), at.inputs(op)
         scale, bias, after = attrs["scale"], attrs["bias"], attrs["bias_after_scale"]
         known = at.numbers.get(op.operand_source(0))
@@ -143,10 +143,10 @@ def flowing(call: Call, out: Any) -> Any:
 class Pow:
     """Paddle's operator of that name takes a number."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         return to.op("elementwise_pow", call.tensors, {}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         return at.row("pow", *at.inputs(op))
 
 
@@ -160,13 +160,13 @@ def load_pow(at: Loader, op: Operation) -> Any:
 class FullLike:
     """The dtype "Undefined" is that of the operand."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         dtype = call.attrs["dtype"] or call.sources[0].dtype
         value = to.number(call.attrs["value"]) if "value" in call.attrs else call.given["value"]
         out = to.op("full_like", [call.tensors[0], value], {"dtype": dtype}, call.types)
         return flowing(call, out)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         attrs, (x,) = at.attrs(op), at.inputs(op)
         return at.row("full_like", x, value=attrs["value"], dtype=attrs["dtype"])
 
@@ -175,13 +175,13 @@ class FullLike:
 class Arange:
     """What our attributes are are Paddle's operands."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         from minipd.ir.builder import ANYWHERE
         a = call.attrs
         operands = [to.number(a[name], "float64") for name in ("start", "stop", "step")]
         return to.op("arange", operands, {"dtype": a["dtype"], "place": ANYWHERE}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a = at.attrs(op)
         start, stop, step = (v if isinstance(v, DimExpr) or a["dtype"].kind not in "iu" or not float(v).is_integer()
                              else int(v) for v in (a["start"], a["end"], a["step"]))
@@ -192,13 +192,13 @@ class Arange:
 class Linspace:
     """What our attributes are are Paddle's operands."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         a = call.attrs
         kind = "float64" if a["dtype"] == np.float64 else "float32"
         operands = [to.number(a["start"], kind), to.number(a["stop"], kind), to.number(a["num"], "int32")]
         return to.op("linspace", operands, {"dtype": a["dtype"]}, [DenseTensorType((symbol("S0"),), a["dtype"])])
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         start, stop, number = (at.constant(v) for v in op.operands_source())
         return at.row("linspace", start=start, stop=stop, num=int(number), dtype=at.attrs(op)["dtype"])
 
@@ -207,11 +207,11 @@ class Linspace:
 class Eye:
     """The counts are operands."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         a = call.attrs
         return to.op("eye", [to.number(a["num_rows"]), to.number(a["num_columns"])], {"dtype": a["dtype"]}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a = at.attrs(op)
         return at.row("eye", num_rows=int(a["num_rows"]), num_columns=int(a["num_columns"]), dtype=a["dtype"])
 
@@ -235,7 +235,7 @@ def _load_reduction(at: Loader, op: Operation) -> Any:
 class Reduction:
     """No axes are all axes for Paddle; ours names them.  Paddle's sum can cast first."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         return save_same(to, call)
 
     load = _load_reduction
@@ -245,7 +245,7 @@ class Reduction:
 class ReduceAll:
     """Paddle has an attribute for "all axes"."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         axes = call.shown.get("axis", ())
         everything = len(axes) in (0, call.sources[0].ndim)
         attrs = {"axis": axes, "keepdim": call.attrs["keepdim"], "reduce_all": everything}
@@ -265,13 +265,13 @@ def load_extreme(at: Loader, op: Operation) -> Any:
 class ArgMax:
     """Paddle can flatten first."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         a = call.attrs
         attrs = {"keepdims": a["keepdim"], "flatten": False, "dtype": a["dtype"]}
         axis = to.number(call.shown["axis"], "int64") if "axis" in a else call.given["axis"]
         return flowing(call, to.op(call.row.name, [call.tensors[0], axis], attrs, call.types))
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         attrs, (x,) = at.attrs(op), at.inputs(op)
         name, rank, axis = op.name().partition(".")[2], x.ndim, attrs["axis"]
         if attrs["flatten"]:
@@ -287,10 +287,10 @@ class ArgMax:
 class CumProd:
     """The axis is called dim."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         return to.op("cumprod", call.tensors, {**call.attrs, "dim": call.attrs["axis"]}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a, (x,) = at.attrs(op), at.inputs(op)
         return at.row("cumprod", x, axis=one_axis(a["dim"], x.ndim), exclusive=a["exclusive"], reverse=a["reverse"])
 
@@ -299,10 +299,10 @@ class CumProd:
 class Cumulative:
     """Paddle can flatten first."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         return save_same(to, call)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a, (x,) = at.attrs(op), at.inputs(op)
         name = op.name().partition(".")[2]
         if name == "logcumsumexp" and a["exclusive"]:
@@ -318,10 +318,10 @@ class Cumulative:
 class AlongOneAxis:
     """Paddle's axis may be negative."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         return save_same(to, call)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a, (x,) = at.attrs(op), at.inputs(op)
         a["axis"] = one_axis(a["axis"], x.ndim)
         name = op.name().partition(".")[2]
@@ -332,11 +332,11 @@ class AlongOneAxis:
 class TopK:
     """k is an operand, and Paddle need not sort."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         return flowing(call, to.op("topk", [call.tensors[0], to.number(call.attrs["k"], "int32")], call.shown,
                                    call.types))
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a, (x,) = at.attrs(op), at.inputs(op)
         return at.row("topk", x, k=int(a["k"]), axis=one_axis(a["axis"], x.ndim), largest=a["largest"])
 
@@ -345,10 +345,10 @@ class TopK:
 class OneOfAxis:
     """Paddle can drop the axis; ours keeps it."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         return to.op(call.row.name, call.tensors, {**call.attrs, "keepdim": True}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a, (x,) = at.attrs(op), at.inputs(op)
         axis, keep = one_axis(a["axis"], x.ndim), a.pop("keepdim")
         outs = at.row(op.name().partition(".")[2], x, **{**a, "axis": axis})
@@ -359,7 +359,7 @@ class OneOfAxis:
 class PNorm:
     """Ours is a norm over several axes; Paddle's over one, or over everything."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         a, x = call.attrs, call.sources[0]
         axes, rank = a["axis"] if isinstance(a["axis"], tuple) else (a["axis"],), x.ndim
         attrs = {"porder": a["porder"], "keepdim": a["keepdim"], "axis": -1, "asvector": True}
@@ -376,7 +376,7 @@ class PNorm:
                       [DenseTensorType(left, call.op.result(0).dtype)])
         return to.op("reshape", [norm, to.ints(call.op.result(0).shape)], {}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a, (x,) = at.attrs(op), at.inputs(op)
         if a["porder"] in (float("inf"), float("-inf"), 0.0):
             raise at.refuse()
@@ -395,10 +395,10 @@ def load_numel(at: Loader, op: Operation) -> Any:
 class Cast:
     """Sizes stay sizes."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         return save_same(to, call)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         known, dtype = at.numbers.get(op.operand_source(0)), at.attrs(op)["dtype"]
         if known is not None and dtype is not None and dtype.kind in "iu":
             at.numbers[op.result(0)] = known
@@ -432,10 +432,10 @@ for _name in ("add", "subtract", "multiply", "floor_divide"):
 class Determinant:
     """Called det."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         return to.op("det", call.tensors, {}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         return at.row("determinant", *at.inputs(op))
 
 
@@ -443,10 +443,10 @@ class Determinant:
 class SlogDet:
     """The one with two results."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         return to.op("slogdet_v2", call.tensors, {}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         return at.row("slogdet", *at.inputs(op))
 
 
@@ -454,7 +454,7 @@ class SlogDet:
 class GammaInc:
     """Paddle has the complement."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         upper, = to.op("gammaincc", call.tensors, {}, call.types)
         return scaled(to, call, upper, -1.0, 1.0)
 
@@ -463,13 +463,13 @@ class GammaInc:
 class Clip:
     """The bounds are operands of the tensor's dtype."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         x = call.sources[0]
         dtype: Any = x.dtype if x.dtype in (np.float32, np.float64, np.int32, np.int64) else dtypes.float32.np
         bounds = [call.given[n] if n not in call.attrs or call.given[n].dtype == dtype else
                   to.number(call.attrs[n], dtype) for n in ("min", "max")]
         return to.op("clip", [call.tensors[0], *bounds], {}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a, (x,) = at.attrs(op), at.inputs(op)
         return at.row("clip", x, min=a["min"], max=a["max"])

@@ -32,11 +32,11 @@ def power(to: Saver, base: float, step: Value, dtype: np.dtype) -> Value:
 class Sgd:
     """Paddle's has a second copy of the parameter, in more bits, where it is wanted."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         param, grad, rate, skip = call.tensors
         return skipping(to, call, to.op("sgd_", [param, rate, grad, None], {}, [*call.types, None])[:1])
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         param, rate, grad, master = at.inputs(op)
         if master is not None:
             raise at.refuse()
@@ -47,13 +47,13 @@ class Sgd:
 class Momentum:
     """Paddle's can regularise and rescale."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         param, grad, velocity, rate, skip = call.tensors
         attrs = {"mu": call.attrs["momentum"], "use_nesterov": call.attrs["use_nesterov"]}
         return skipping(to, call, to.op("momentum_", [param, grad, velocity, rate, None], attrs,
                                         [*call.types, None])[:2])
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a, (param, grad, velocity, rate, master) = at.attrs(op), at.inputs(op)
         if master is not None or a["regularization_method"] not in ("", "l2_decay"):
             raise at.refuse()
@@ -70,7 +70,7 @@ class Momentum:
 class AdamW:
     """The powers of the betas are operands of Paddle's."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         param, grad, m, v, step, rate, skip = call.tensors
         a = call.attrs
         dtype = np.dtype(np.float64 if param.dtype == np.float64 else np.float32)

@@ -5,15 +5,11 @@ new ones.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from minipd.framework.rank import current
-from minipd.ir.operation import Operation
 from minipd.ir.paddle.form import form
 from minipd.ir.paddle.load import Loader
-from minipd.ir.paddle.save import Call, Saver
 from minipd.ir.types import DenseTensorType
 from minipd.ir.value import Value
 
@@ -28,13 +24,13 @@ def key(at: Loader) -> Value:
 class Uniform:
     """The bounds are operands."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         a = call.attrs
         call.expect(window=None)
         operands = [to.ints(a["shape"]), to.number(a["min"]), to.number(a["max"])]
         return to.op("uniform", operands, {"dtype": a["dtype"], "seed": 0}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a = at.attrs(op)
         return at.row("uniform", key(at), shape=a["shape"], dtype=a["dtype"], min=float(a["min"]), max=float(a["max"]))
 
@@ -43,11 +39,11 @@ class Uniform:
 class Gaussian:
     """Mean and deviation are attributes of 32 bits."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         call.expect(window=None)
         return to.op("gaussian", [to.ints(call.attrs["shape"])], {**call.attrs, "seed": 0}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a = at.attrs(op)
         return at.row("gaussian", key(at), shape=a["shape"], dtype=a["dtype"], mean=a["mean"], std=a["std"])
 
@@ -56,11 +52,11 @@ class Gaussian:
 class RandInt:
     """The shape is an operand."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         call.expect(window=None)
         return to.op("randint", [to.ints(call.attrs["shape"])], call.attrs, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a = at.attrs(op)
         return at.row("randint", key(at), shape=a["shape"], dtype=a["dtype"], low=a["low"], high=a["high"])
 
@@ -69,10 +65,10 @@ class RandInt:
 class RandPerm:
     """No operands."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         return to.op("randperm", [], call.attrs, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a = at.attrs(op)
         return at.row("randperm", key(at), n=a["n"], dtype=a["dtype"])
 
@@ -81,14 +77,14 @@ class RandPerm:
 class Dropout:
     """Paddle's gives the mask as well, and stands in a program for inference too, where it does nothing."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         a, x = call.attrs, call.sources[0]
         call.expect(window=None)
         operands = [call.tensors[0], None, to.number(a["p"])]
         mask = DenseTensorType(x.shape, np.uint8)
         return to.op("dropout", operands, {"mode": a["mode"], "is_test": False}, [*call.types, mask])[:1]
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a, (x, _) = at.attrs(op), at.inputs(op)
         if any(user.name() != "pd_op.dropout_grad" for user in op.result(1).all_used_ops()):
             raise at.refuse()
@@ -103,11 +99,11 @@ class Dropout:
 class Multinomial:
     """The number of draws is an operand."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         number = to.number(call.attrs["num_samples"], "int32")
         return to.op("multinomial", [call.tensors[0], number], call.attrs, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         a, (x,) = at.attrs(op), at.inputs(op)
         return at.row("multinomial", x, key(at), num_samples=int(a["num_samples"]), replacement=a["replacement"])
 
@@ -116,8 +112,8 @@ class Multinomial:
 class ByParameters:
     """Draws whose operands are their distribution's parameters."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         return to.op(call.row.name, call.tensors, {}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         return at.row(op.name().partition(".")[2], *at.inputs(op), key(at))

@@ -1,13 +1,13 @@
 """Rows that Paddle has no operator for, and why that is right.
 
-They, and those of dialects that are no part of Paddle's `pd_op`, stay what they are in Paddle's form: the text has them, and reading it back too; only Paddle cannot run them.  Where Paddle has
-another operator of that name, theirs is in a dialect of its own, `minipd`.
+They, and those of dialects that are no part of Paddle's `pd_op`, stay what they are in Paddle's form: they are printed
+and read back; only Paddle cannot run them.  Where Paddle has another operator of that name, theirs is in a dialect of
+its own, `minipd`.
 """
 
 from __future__ import annotations
 
 from minipd.ir.dialect import info_or_unregistered
-
 from minipd.ir.paddle.signatures import signature
 
 __all__ = ["REASONS", "kept_name", "our_name", "paddles_name"]

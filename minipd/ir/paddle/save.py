@@ -90,8 +90,8 @@ class Call:
 
 
 def means(given: Any, value: Any, sources: Sequence[Value], op: Operation) -> bool:
-    """Whether what was written still means what the attribute is: an axis counted from the end, an end that is left out,
-    nothing for everything.  Passes may have changed either."""
+    """Whether what was written still means what the attribute is: an axis counted from the end, an end that is left
+    out, nothing for everything.  Passes may have changed either."""
     if isinstance(given, tuple) and given and isinstance(given[0], str):
         return True                                                 # a function, whose form knows what it means
     if isinstance(given, int) and isinstance(value, tuple):         # a number of parts
@@ -220,7 +220,7 @@ class Saver:
                 op.erase()
 
     # ------------------------------------------------------------------------------------------- for forms
-    def op(self, name: str, operands: Sequence[Value | None], attrs: dict[str, Any], types: Sequence[Type | None],
+    def op(self, name: str, operands: Sequence[Any], attrs: dict[str, Any], types: Sequence[Type | None],
            ) -> list[OpResult]:
         """Append Paddle's operator `name`.
 
@@ -243,8 +243,8 @@ class Saver:
         return op.results()
 
     def settle(self, op: Operation) -> None:
-        """Constants and vectors that only this operation reads stand before it, in the order of its operands, and belong
-        where it does."""
+        """Constants and vectors that only this operation reads stand before it, in the order of its operands, and
+        belong where it does."""
         for value in op.operands_source():
             made = None if value is None else value.get_defining_op()
             if made is None or made.name() not in (*CONSTANTS, "builtin.combine") or made.parent is not op.parent or (
@@ -293,8 +293,9 @@ def is_key(op: Operation) -> bool:
     if op.name() not in ("pd_op.data", "pd_op.draw_key"):
         return False
     uses = [use for r in op.results() for use in r.uses]
-    return bool(uses) and all(use.owner().row is not None and KEYS.get(use.owner().row.name) == use.index()
-                              for use in uses)
+    rows = [use.owner().row for use in uses]
+    return bool(uses) and all(row is not None and KEYS.get(row.name) == use.index()
+                              for row, use in zip(rows, uses, strict=True))
 
 
 def problem(row: Row) -> str | None:

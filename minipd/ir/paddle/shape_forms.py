@@ -31,13 +31,13 @@ def squeezed(at: Loader, x: Value, axes: tuple[int, ...]) -> Value:
 class Slice:
     """Paddle's can drop the axes of which one element is taken."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         axes = call.attrs["axes"]
         operands = [call.tensors[0], to.operand(call, "starts", "ints"), to.operand(call, "ends", "ints")]
         attrs = {"axes": axes, "infer_flags": [1] * len(axes), "decrease_axis": []}
         return to.op("slice", operands, attrs, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         attrs, (x,) = at.attrs(op), at.inputs(op)
         known = at.numbers.get(op.operand_source(0))
         if known is not None and isinstance(known, tuple):          # some sizes of a shape
@@ -55,12 +55,12 @@ class Slice:
 class StridedSlice:
     """An end before the first element is -1 for us; in Paddle's that would be the last."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         operands = [call.tensors[0], to.operand(call, "starts", "ints"), ends_of(to, call),
                     to.operand(call, "strides", "ints")]
         return to.op("strided_slice", operands, call.attrs, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         attrs, (x,) = at.attrs(op), at.inputs(op)
         return at.row("strided_slice", x, **ranges_of(attrs, x, "strides"))
 
@@ -76,7 +76,7 @@ def ends_of(to: Saver, call: Call) -> Value:
 
 def ranges_of(attrs: dict[str, Any], x: Value, steps: str) -> dict[str, Any]:
     axes = tuple(one_axis(a, x.ndim) for a in attrs["axes"])
-    triples = [slice_range(*t, x.shape[a])
+    triples = [slice_range(t[0], t[1], t[2], x.shape[a])
                for a, *t in zip(axes, attrs["starts"], attrs["ends"], attrs[steps], strict=True)]
     starts, ends, strides = zip(*triples, strict=True) if triples else ((), (), ())
     return {"axes": axes, "starts": starts, "ends": ends, "strides": strides}
@@ -86,13 +86,13 @@ def ranges_of(attrs: dict[str, Any], x: Value, steps: str) -> dict[str, Any]:
 class SetValue:
     """Ours takes what is written as a tensor, always."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         operands = [*call.tensors, to.operand(call, "starts", "ints"), ends_of(to, call),
                     to.operand(call, "strides", "ints")]
         attrs = {"axes": call.attrs["axes"], "decrease_axes": [], "none_axes": []}
         return to.op("set_value_with_tensor", operands, attrs, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         x, value = at.inputs(op)
         return written(at, at.attrs(op), x, value)
 
@@ -152,7 +152,7 @@ def load_shape(at: Loader, op: Operation) -> Any:
 class Reshape:
     """A size of -1 is what is left, one of 0 that of the operand."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         shown = call.shown.get("shape")
         if isinstance(shown, tuple) and shown and shown[0] == "flatten":
             call.shown["shape"] = call.attrs["shape"]
@@ -167,7 +167,7 @@ class Reshape:
             shape = to.ints([-1 if i == zeros[0] else s for i, s in enumerate(call.attrs["shape"])])
         return to.op("reshape", [call.tensors[0], shape], {}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         attrs, (x,) = at.attrs(op), at.inputs(op)
         shape = [x.shape[i] if s == 0 and isinstance(s, int) and i < x.ndim else s
                  for i, s in enumerate(attrs["shape"])]
@@ -211,7 +211,7 @@ def is_index(call: Call, made: Operation) -> bool:
 class Squeeze:
     """Paddle's axes may be negative, of another size than 1, and none for all that are 1."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         made = call.tensors[0].get_defining_op()
         if made is not None and made.name() == "pd_op.slice" and is_index(call, made):
             made.attributes["decrease_axis"] = of_kind("array<i64>", call.attrs["axis"])
@@ -219,7 +219,7 @@ class Squeeze:
             return made.result(0)
         return to.op("squeeze", [call.tensors[0], to.operand(call, "axis", "ints")], {}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         attrs, (x,) = at.attrs(op), at.inputs(op)
         axes = [i for i in all_axes(attrs["axis"], x.ndim) if x.shape[i] == 1]
         known = at.numbers.get(op.operand_source(0))
@@ -232,10 +232,10 @@ class Squeeze:
 class Unsqueeze:
     """Axes are those of the result."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         return to.op("unsqueeze", [call.tensors[0], to.operand(call, "axis", "ints")], {}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         attrs, (x,) = at.attrs(op), at.inputs(op)
         axes = attrs["axis"] if isinstance(attrs["axis"], tuple) else (attrs["axis"],)
         axes = tuple(sorted(one_axis(a, x.ndim + len(axes)) for a in axes))
@@ -249,10 +249,10 @@ class Unsqueeze:
 class Expand:
     """A size of -1 is that of the operand."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         return to.op("expand", [call.tensors[0], to.operand(call, "shape", "ints")], {}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         attrs, (x,) = at.attrs(op), at.inputs(op)
         shape, lead = attrs["shape"], len(attrs["shape"]) - x.ndim
         return at.row("expand", x, shape=tuple(
@@ -263,11 +263,11 @@ class Expand:
 class ExpandAs:
     """The shape comes from the second operand; Paddle writes it down as well."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         shape = [-1 if isinstance(d, DimExpr) else d for d in call.sources[1].shape]
         return to.op("expand_as", call.tensors, {"target_shape": shape}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         x, y = at.inputs(op)
         if y is None:
             return at.row("expand", x, shape=tuple(at.attrs(op)["target_shape"]))
@@ -284,10 +284,10 @@ def load_tile(at: Loader, op: Operation) -> Any:
 class Transpose:
     """Paddle's axes may be negative."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         return to.op("transpose", call.tensors, call.attrs, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         x, = at.inputs(op)
         return at.row("transpose", x, perm=tuple(one_axis(a, x.ndim) for a in at.attrs(op)["perm"]))
 
@@ -297,7 +297,7 @@ class Transpose:
 class Concat:
     """The axis is an operand, and may be negative."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         if is_stack(call):
             return stacked(to, call)
         out, = to.op("concat", [call.tensors[0], to.operand(call, "axis", "i32")], {}, call.types)
@@ -307,7 +307,7 @@ class Concat:
             axis.move_before(combine)               # as Paddle writes it
         return out
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         (xs,), axis = at.inputs(op), at.attrs(op)["axis"]
         remember_joined(at, op)
         return at.row("concat", *xs, axis=one_axis(axis, xs[0].ndim))
@@ -329,7 +329,7 @@ def stacked(to: Saver, call: Call) -> Any:
     """One `stack` in place of the operations that were written for it."""
     combine = call.tensors[0].get_defining_op()
     assert combine is not None
-    members = [v.get_defining_op() for v in combine.operands_source()]
+    members: Any = [v.get_defining_op() for v in combine.operands_source()]
     vector = to.build.combine([m.operand_source(0) for m in members])
     out = to.op("stack", [vector], {"axis": call.shown["axis"]}, call.types)
     for op in (combine, *members):
@@ -358,7 +358,7 @@ class Split:
     """One of Paddle's sections may be -1: what is left.  A number of equal parts is another operator.  The axis counts
     from the front, however it was written."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         if "axis" in call.attrs:
             call.shown["axis"] = call.attrs["axis"]
         if isinstance(call.shown.get("sections"), int):
@@ -367,7 +367,7 @@ class Split:
         return to.op("split", [call.tensors[0], to.operand(call, "sections", "ints"), to.operand(call, "axis", "i32")],
                      {}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         attrs, (x,) = at.attrs(op), at.inputs(op)
         axis = one_axis(attrs["axis"], x.ndim)
         sections = list(attrs["sections"])
@@ -409,11 +409,11 @@ def load_meshgrid(at: Loader, op: Operation) -> Any:
 class TakeAlongAxis:
     """Ours has a window: which part of the axis this process holds."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         call.expect(window=None)
         return to.op("take_along_axis", call.tensors, call.attrs, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         x, indices = at.inputs(op)
         return at.row("take_along_axis", x, indices, axis=one_axis(at.attrs(op)["axis"], x.ndim))
 
@@ -422,7 +422,7 @@ class TakeAlongAxis:
 class TakeAlongAxisGrad:
     """Read back by the gradient rule of take_along_axis."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         call.expect(window=None)
         g, indices, like = call.tensors
         return to.op("take_along_axis_grad", [like, indices, g], call.attrs, call.types)
@@ -432,7 +432,7 @@ class TakeAlongAxisGrad:
 class Gather:
     """The axis is an operand; indices of two dimensions are one column."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         (x, index), axis, types = call.tensors, call.attrs["axis"], call.types
         shape = call.sources[1].shape
         if len(shape) != 1:
@@ -442,13 +442,14 @@ class Gather:
         out, = to.op("gather", [x, index, to.number(axis, "int32")], {}, types)
         return out if len(shape) == 1 else to.op("reshape", [out, to.ints(call.op.result(0).shape)], {}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         x, index = at.inputs(op)
         axis = one_axis(at.attrs(op)["axis"], x.ndim)
         if index.ndim == 2:
             index = at.row("squeeze", index, axis=(1,))
         if index.ndim == 0:
-            return at.row("squeeze", at.row("gather", x, at.row("unsqueeze", index, axis=(0,)), axis=axis), axis=(axis,))
+            one = at.row("gather", x, at.row("unsqueeze", index, axis=(0,)), axis=axis)
+            return at.row("squeeze", one, axis=(axis,))
         return at.row("gather", x, index, axis=axis)
 
 
@@ -462,18 +463,19 @@ def load_index_select(at: Loader, op: Operation) -> Any:
 class IndexPut:
     """Ours takes indices side by side in one tensor, Paddle's one tensor for each axis."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         x, index, value = call.tensors
         columns = call.sources[1].shape[-1]
         sections, axis = to.ints([1] * columns), to.number(index.ndim - 1, "int32")
         one = DenseTensorType((*index.shape[:-1], 1), index.dtype)
         vector, = to.op("split", [index, sections, axis], {}, [VectorType((one,) * columns)])
-        parts = to.build.build("builtin.split", [vector], {"stop_gradient": [True] * columns}, [one] * columns).results()
+        split = to.build.build("builtin.split", [vector], {"stop_gradient": [True] * columns}, [one] * columns)
+        parts = split.results()
         flat = DenseTensorType(index.shape[:-1], index.dtype)
         indices = to.build.combine([to.op("squeeze", [p, to.ints([-1])], {}, [flat])[0] for p in parts])
         return to.op("index_put", [x, indices, value], {"accumulate": False}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         x, indices, value = at.inputs(op)
         if at.attrs(op)["accumulate"] or any(i.dtype == np.bool_ for i in indices):
             raise at.refuse()
@@ -488,12 +490,12 @@ class IndexPut:
 class AsStrided:
     """Paddle counts the offset in bytes."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         a = call.attrs
         return to.op("as_strided", call.tensors, {"dims": a["shape"], "stride": a["stride"], "offset": a["offset"]
                                                   * call.sources[0].dtype.itemsize}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         attrs, (x,) = at.attrs(op), at.inputs(op)
         return at.row("as_strided", x, shape=attrs["dims"], stride=attrs["stride"],
                       offset=attrs["offset"] // x.dtype.itemsize)
@@ -503,9 +505,9 @@ class AsStrided:
 class ShapeOnly:
     """A tensor of which only the shape is read."""
 
-    def save(to: Saver, call: Call) -> Any:
+    def save(to, call):
         return to.op("empty", [to.ints(call.attrs["shape"])], {"dtype": call.attrs["dtype"]}, call.types)
 
-    def load(at: Loader, op: Operation) -> Any:
+    def load(at, op):
         attrs = at.attrs(op)
         return at.row("shape_only", shape=tuple(attrs["shape"]), dtype=attrs["dtype"])

@@ -1,8 +1,8 @@
 """Reading the text that Paddle prints.
 
 The text does not say of what kind an attribute is; the signature of the operator does, and where there is none the
-spelling decides.  What cannot be told, or would be printed in another way, is kept as it is spelled, so that the program
-always prints as the text it was read from.
+spelling decides.  What cannot be told, or would be printed in another way, is kept as it is spelled, so that the
+program always prints as the text it was read from.
 """
 
 from __future__ import annotations
@@ -125,7 +125,8 @@ class PaddleParser(Parser):
         self.expect(")")
         types = [NULL_TYPE if v is None else v.type() for v in operands[1:]]
         if len(types) != len(names):
-            raise self.error("as many results as inputs", f"{len(names)} and {len(types)}", names[0][1] if names else None)
+            start = names[0][1] if names else None
+            raise self.error("as many results as inputs", f"{len(names)} and {len(types)}", start)
         op = Operation(name, operands, {}, types)
         for given, result in zip(names, op.results(), strict=True):
             self.define(given, result)
