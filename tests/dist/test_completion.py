@@ -228,6 +228,6 @@ def test_unknown_control_flow_is_named():
 def test_marks_that_do_not_fit():
     program = Program()
     Builder(program.global_block()).data("x", (4,), "float32")
-    with pytest.raises(ValueError, match=r"pd_op.data \(from .*test_completion.py:\d+\): its marks: expected 2 placements, "
-                                         "one for each axis of the mesh dp=2,tp=2, got 1"):
+    with pytest.raises(ValueError, match=r"pd_op.data \(from .*test_completion.py:\d+\): its marks: expected 2 "
+                                         "placements, one for each axis of the mesh dp=2,tp=2, got 1"):
         completed(program, MESH, {"x": [S0]})
