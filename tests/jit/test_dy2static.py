@@ -517,8 +517,37 @@ def test_b4_in_loops():
             x = x + 1
             last = x * 2
         return last
+    assert to_static(f)(tensor(1.0)).item() == 20.0
+    with pytest.raises(ValueError, match="`last` is undefined when the loop at .* runs no iteration"):
+        to_static(f)(tensor(20.0))          # Python would stop there, too
+
+    def sometimes(x, use):
+        while x < 10:
+            x = x + 1
+            last = x * 2
+        if use:
+            x = last
+        return x
+    assert to_static(sometimes)(tensor(20.0), False).item() == 20.0
     with pytest.raises(NameError, match="`last` is undefined when the loop at .* runs no iteration"):
-        to_static(f)(tensor(1.0))
+        to_static(sometimes)(tensor(1.0), True)
+
+    def early(x):
+        while x < 10:
+            x = x + last        # noqa: F821
+            last = x * 2
+        return last
+    with pytest.raises(NameError):
+        to_static(early)(tensor(1.0))
+
+    def in_a_branch(x):
+        while x < 10:
+            x = x + 1
+            if x > 3:
+                last = x
+        return last
+    with pytest.raises(NameError, match="`last` is undefined when the condition is False"):
+        to_static(in_a_branch)(tensor(1.0))
 
     def grows(x):
         xs = []

@@ -213,6 +213,14 @@ def test_for(f, inputs, kind):
     assert (kind is None or kind in names) and ("pd_op.while" in names) == (kind == "pd_op.while")
 
 
+def test_variables_that_a_loop_defines():
+    def f(x, n):
+        for i in range(n):
+            h = x * i
+        return h, i
+    agree(f, (V, 1), (V, 4))
+
+
 @pytest.mark.parametrize("f, count", [(for_tensor, 1), (for_enumerate, 1), (for_zip, 2)])
 def test_a_for_over_an_open_dimension_is_a_loop_of_the_program(f, count):
     compiled = to_static(f, input_spec=[InputSpec([None], "float32", stop_gradient=False)] * count)
@@ -557,7 +565,8 @@ def test_saved_and_loaded(tmp_path):
         while x.sum() < 5.0:
             x = x + 1.0
         return x
-    paddle.jit.save(to_static(f, input_spec=[InputSpec([None], "float32")]), str(tmp_path / "f"))
+    with pytest.warns(UserWarning, match="a function is saved"):
+        paddle.jit.save(to_static(f, input_spec=[InputSpec([None], "float32")]), str(tmp_path / "f"))
     loaded = paddle.jit.load(str(tmp_path / "f"))
     for value in (V, [-4.0, 1.0], [9.0]):
         np.testing.assert_allclose(loaded(paddle.to_tensor(value)).numpy(), f(paddle.to_tensor(value)).numpy())

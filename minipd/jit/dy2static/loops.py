@@ -23,8 +23,12 @@ __all__: list[str] = []
 
 
 def While(test_fn: types.FunctionType, body_fn: types.FunctionType, names: Sequence[str],
-          stop: str | None = None) -> None:
-    """`while test_fn(): body_fn()`; stop: the variable that ends it when it is true."""
+          stop: str | None = None, read: Sequence[str] = ()) -> None:
+    """`while test_fn(): body_fn()`.
+
+    names: what the functions may change.  stop: the variable that ends it when it is true.  read: variables that are
+    read right after it.
+    """
     found = places(names, [body_fn, test_fn])
     flag = next((p for p in found if p.name == stop), None)
     while True:
@@ -36,20 +40,21 @@ def While(test_fn: types.FunctionType, body_fn: types.FunctionType, names: Seque
         else:
             goes_on = test_fn()
         if traced(goes_on):
-            TracedLoop(truth(goes_on), test_fn, body_fn, found, flag).write()
+            TracedLoop(truth(goes_on), test_fn, body_fn, found, flag, read).write()
             return
         if not goes_on:
             return
         body_fn()
 
 
-def For(iterable: Any, body_fn: types.FunctionType, names: Sequence[str], stop: str | None = None) -> None:
+def For(iterable: Any, body_fn: types.FunctionType, names: Sequence[str], stop: str | None = None,
+        read: Sequence[str] = ()) -> None:
     """`for item in iterable: body_fn(item)`"""
     found = places(names, [body_fn])
     flag = next((p for p in found if p.name == stop), None)
     counted = indexed(iterable)
     if counted is not None:
-        _count(counted, body_fn, found, flag)
+        _count(counted, body_fn, found, flag, read)
         return
     for item in iterable:
         stopped = False if flag is None else flag.get()
@@ -61,7 +66,8 @@ def For(iterable: Any, body_fn: types.FunctionType, names: Sequence[str], stop: 
         body_fn(item)
 
 
-def _count(items: Indexed, body_fn: types.FunctionType, found: list[Place], flag: Place | None) -> None:
+def _count(items: Indexed, body_fn: types.FunctionType, found: list[Place], flag: Place | None,
+           read: Sequence[str]) -> None:
     """A loop that the program counts: the count is one more variable of it."""
     at = [to_tensor(0)]
     count = Place("the count", lambda: at[0], lambda value: at.__setitem__(0, value), lambda: None)
@@ -73,4 +79,4 @@ def _count(items: Indexed, body_fn: types.FunctionType, found: list[Place], flag
         i = at[0]
         at[0] = i + 1
         body_fn(items.at(i))
-    TracedLoop(truth(test()), test, body, [*found, count], flag).write()
+    TracedLoop(truth(test()), test, body, [*found, count], flag, read).write()

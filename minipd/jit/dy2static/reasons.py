@@ -50,8 +50,8 @@ def explained() -> Iterator[None]:
             raise
         raise RecursionError(
             f"expected a function that calls itself to end while it is traced, got one that a tensor ends (the "
-            f"condition at {where}): both sides of such a branch are traced, and one of them calls the function again, for ever. "
-            "Write a `while` loop, or end it by a Python number") from None
+            f"condition at {where}): both sides of such a branch are traced, and one of them calls the function again, "
+            "for ever. Write a `while` loop, or end it by a Python number") from None
     finally:
         flags.pop(REASONS, None)
         if before is not None:

@@ -82,6 +82,31 @@ def stored(nodes: Iterable[ast.AST]) -> list[str]:
     return list(found)
 
 
+def surely_read(stmts: Iterable[ast.stmt]) -> set[str]:
+    """The names whose values these statements read, whatever else happens, before they give them others."""
+    read: set[str] = set()
+    written: set[str] = set()
+    for s in stmts:
+        first: ast.AST | None = s
+        if isinstance(s, (ast.If, ast.For, ast.While)):
+            first = s.test if isinstance(s, ast.If) else s.iter if isinstance(s, ast.For) else None
+        elif is_part(s):
+            continue
+        elif not isinstance(s, (ast.Assign, ast.AugAssign, ast.Expr, ast.Return)):
+            break
+        todo = [first] if first is not None else []
+        while todo:
+            node = todo.pop()
+            if isinstance(node, ast.Name) and (isinstance(node.ctx, ast.Load) or isinstance(s, ast.AugAssign)):
+                read |= {node.id} - written
+            elif not isinstance(node, (*INNER, *COMPREHENSIONS, ast.IfExp, ast.BoolOp)):
+                todo += ast.iter_child_nodes(node)
+        if first is not s:
+            break
+        written |= set(bound([s]))
+    return read
+
+
 def dotted(node: ast.AST) -> str | None:
     """`a.b.c` for a chain of names, None for everything else."""
     if isinstance(node, ast.Name):

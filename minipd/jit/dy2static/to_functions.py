@@ -20,7 +20,7 @@ import ast
 from typing import Any
 
 from minipd.jit.dy2static.nodes import at, call, load
-from minipd.jit.dy2static.scopes import INNER, Fresh, bound, declared, own_nodes, stored
+from minipd.jit.dy2static.scopes import INNER, Fresh, bound, declared, own_nodes, stored, surely_read
 
 __all__: list[str] = []
 
@@ -49,7 +49,12 @@ class ToFunctions:
         return body[:at_start] + declarations + body[at_start:]
 
     def block(self, stmts: list[ast.stmt], in_loop: bool = False) -> list[ast.stmt]:
-        return [new for s in stmts for new in self.statement(s, in_loop)] or [ast.Pass()]
+        out: list[ast.stmt] = []
+        for i, s in enumerate(stmts):
+            if isinstance(s, (ast.For, ast.While)):
+                s.read = surely_read(stmts[i + 1:])         # type: ignore[union-attr]
+            out += self.statement(s, in_loop)
+        return out or [ast.Pass()]
 
     def statement(self, s: Any, in_loop: bool) -> list[ast.stmt]:
         if isinstance(s, ast.FunctionDef) and getattr(s, "part", False):
@@ -105,8 +110,10 @@ class ToFunctions:
         return [body, self.loop("For", s.iter, body, names, s)]
 
     def loop(self, name: str, first: ast.expr, body: ast.FunctionDef, names: list[str], s: Any) -> ast.stmt:
-        stop = [at(ast.Constant(s.stop), s)] if s.stop else []
-        return at(ast.Expr(call(name, first, load(body.name, s), self.tuple(names, s), *stop, place=s)), s)
+        read = [n for n in names if n in s.read]
+        more = [at(ast.Constant(s.stop), s)] if s.stop or read else []
+        more += [self.tuple(read, s)] if read else []
+        return at(ast.Expr(call(name, first, load(body.name, s), self.tuple(names, s), *more, place=s)), s)
 
     # ---------------------------------------------------------------------------------------------------- parts
     def part(self, name: str, stmts: list[ast.stmt], in_loop: bool) -> ast.FunctionDef:

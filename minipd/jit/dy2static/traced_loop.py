@@ -7,7 +7,7 @@ loop returns.  (`static.loops` traces again for its own reasons: the dtype of a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from minipd.jit.dy2static.merging import NUMBERS, Apart, equal, mapped, meta, sp
 from minipd.jit.dy2static.reasons import Undecided, leave_empty
 from minipd.jit.dy2static.variables import MISSING, Place
 from minipd.ops.creation import full
+from minipd.static.effects import Assert as stop_unless
 from minipd.static.loops import write_loop
 
 __all__: list[str] = []
@@ -46,25 +47,29 @@ class TracedLoop:
     """A loop that is being traced.
 
     goes_on: the test before the first iteration.  places: what test and body may change.  flag: which of them ends it.
-    before: their values around the loop.  dropped: the places whose values no iteration hands to the next, and why.
-    flags: Python's truth values, which stay that until an iteration changes them.  guarded: what stands for a value
-    that the loop returns, before it does.  written: tensors around the loop that are written in place.
+    read: variables that are read right after the loop.  before: the values of the places around the loop.
+    dropped: the places whose values no iteration hands to the next, and why.  missing: what to say of variables that
+    have no value yet.  flags: Python's truth values, which stay that until an iteration changes them.  guarded: what
+    stands for a value that the loop returns, or that is read after it, before there is one.  written: tensors around
+    the loop that are written in place.  defined: the places that an iteration leaves with a value.
     """
 
-    def __init__(self, goes_on: Tensor, test_fn: Callable, body_fn: Callable, places: list[Place], flag: Place | None):
+    def __init__(self, goes_on: Tensor, test_fn: Callable, body_fn: Callable, places: list[Place], flag: Place | None,
+                 read: Sequence[str]):
         self.trace: Trace = current().ground
         self.goes_on, self.test_fn, self.body_fn, self.flag = goes_on, test_fn, body_fn, flag
-        self.places, self.where = places, user_line()
+        self.places, self.read, self.where = places, read, user_line()
         self.before = [p.get() for p in places]
         self.dropped: dict[int, tuple[str, type[Exception]]] = {}
         self.guarded: dict[int, Any] = {}
         self.flags = {i for i, value in enumerate(self.before) if isinstance(value, bool)}
         self.written: dict[int, Tensor] = {}
-        for i, (place, value) in enumerate(zip(places, self.before, strict=True)):
-            if value is MISSING:
-                self._drop(i, f"`{place.name}` is undefined when the loop at {self.where} runs no iteration: its end "
-                              f"is a tensor, which only the program knows. Give `{place.name}` a value before the loop",
-                           NameError)
+        self.defined: set[int] = set()
+        self.missing = {
+            i: f"`{place.name}` is undefined when the loop at {self.where} runs no iteration: its end is a tensor, "
+               f"which only the program knows. Give `{place.name}` a value before the loop"
+            for i, (place, value) in enumerate(zip(places, self.before, strict=True)) if value is MISSING}
+        self.dropped |= {i: (why, NameError) for i, why in self.missing.items()}
 
     def write(self) -> None:
         while True:             # every reason to trace again is given at most once for each place or tensor
@@ -80,9 +85,12 @@ class TracedLoop:
             finally:
                 self._put(self.before)
         for i, (place, value) in enumerate(zip(self.places, values, strict=True)):
-            if i in self.dropped:
+            if i in self.dropped and (i not in self.missing or i in self.defined):
                 leave_empty(self.where, place.name, *self.dropped[i])
             place.put(value)
+        for i in self.guarded:
+            if self._is_checked(i):             # it is read now: Python would stop here, too
+                stop_unless(self.goes_on, message=self.missing[i])
         for x, new in zip(self.written.values(), written, strict=True):
             if x.view_of is None or id(x.view_of[0]) not in self.written:       # views follow their base
                 rebind(x, new, "an in-place write in a loop")
@@ -96,7 +104,7 @@ class TracedLoop:
             inside = list(start)
             mapped([values, written], _computed)
             for i, value in zip(carried, values, strict=True):
-                inside[i] = value
+                inside[i] = MISSING if self._is_checked(i) else value       # the first iteration finds none
             self._put(inside)
             for x, value in zip(self.written.values(), written, strict=True):
                 rebind(x, value, "an in-place write in a loop")
@@ -113,6 +121,10 @@ class TracedLoop:
         for i, value in zip(carried, values, strict=True):
             found[i] = value
         return found, written
+
+    def _is_checked(self, i: int) -> bool:
+        """Whether a place is a variable that gets its value in the loop, and is read after it."""
+        return i in self.guarded and not self.places[i].name.startswith(GUARDED)
 
     def _test(self) -> Any:
         """Whether there is another iteration."""
@@ -139,11 +151,13 @@ class TracedLoop:
 
         Raises: Again where the loop has to be traced in another way; TypeError where there is none.
         """
+        self.defined = {i for i, value in enumerate(after) if value is not MISSING}
         again = not written.keys() <= self.written.keys()
         self.written |= written
         for i, (place, old, new) in enumerate(zip(self.places, start, after, strict=True)):
             if i in self.dropped:
-                if place.name.startswith(GUARDED) and new is not MISSING:
+                if new is not MISSING and self.before[i] is MISSING and (
+                        place.name.startswith(GUARDED) or place.name in self.read and _has_tensors(new)):
                     self.guarded[i] = mapped(new, lambda x: Spec(*meta(x, x)) if isinstance(x, (Tensor, *NUMBERS))
                                              else x)
                     del self.dropped[i]
@@ -157,7 +171,7 @@ class TracedLoop:
             except Apart:
                 if i in self.guarded or not place.is_variable:
                     raise TypeError(self._changes(place, old, new)) from None
-                self._drop(i, self._changes(place, old, new), Undecided)
+                self.dropped[i] = self._changes(place, old, new), Undecided
                 leave_empty(self.where, place.name, *self.dropped[i])       # the body may look at it, too
                 again = True
         if again:
@@ -183,9 +197,6 @@ class TracedLoop:
             if not isinstance(old, (list, tuple, dict)) and equal(old, new):
                 return new
         raise Apart
-
-    def _drop(self, i: int, why: str, error: type[Exception]) -> None:
-        self.dropped[i] = why, error
 
     def _changes(self, place: Place, old: Any, new: Any) -> str:
         text = (f"`{place.name}` is {spelled(old)} before the loop at {self.where} and {spelled(new)} after an "
