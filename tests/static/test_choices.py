@@ -155,6 +155,21 @@ def test_assert_in_a_branch(capsys):
         "Variable: data[0]", "  - data: [3.000000]", "Variable: data[1]", "  - data: [6.000000]"]
 
 
+def test_the_text_of_both():
+    """As Paddle 3.3.1 prints it, which reads back."""
+    def f(x):
+        Assert((Print(x, message="hi").sum() > 0.0), [x], message="ours alone")
+    text = str(trace(f, InputSpec((2,), "float64", "x")).program)
+    lines = [line.strip().split(" {", 1) for line in text.splitlines() if "print" in line or "assert" in line]
+    assert lines == [
+        ['(%1) = "pd_op.print" (%0)',
+         'first_n:-1,is_forward:true,message:"hi",print_phase:"BOTH",print_tensor_layout:true,print_tensor_lod:true,'
+         'print_tensor_name:true,print_tensor_shape:true,print_tensor_type:true,stop_gradient:[true],summarize:20} : '
+         '(tensor<2xf64>) -> tensor<2xf64>'],
+        ['() = "pd_op.assert" (%5, %6)', "summarize:20} : (tensor<b>, vec[tensor<2xf64>]) ->"]]
+    assert parse(text, "paddle").to_string("paddle") == text
+
+
 def test_assert_without_data():
     executor, _ = run(lambda x: Assert((x < 9.0).all()), X)
     with pytest.raises(ValueError, match="Assert"):

@@ -12,6 +12,7 @@ passes is ours.
 The numbers do not change on the way.
 """
 
+from minipd.ir.paddle import effect_forms as _effects
 from minipd.ir.paddle import functions as _functions
 from minipd.ir.paddle import layer_forms as _layers
 from minipd.ir.paddle import making_forms as _making
@@ -24,6 +25,6 @@ from minipd.ir.paddle.load import from_paddle
 from minipd.ir.paddle.save import to_paddle
 
 #: modules that fill the tables of forms
-FORMS = (_functions, _layers, _making, _math, _optimizers, _random, _recurrent, _shapes)
+FORMS = (_effects, _functions, _layers, _making, _math, _optimizers, _random, _recurrent, _shapes)
 
 __all__ = ["from_paddle", "to_paddle"]

@@ -58,7 +58,6 @@ REASONS: dict[str, str] = {
     "lstm_unit": "one step of a recurrence, of which Paddle's `rnn` does all",
     "gru_unit": "one step of a recurrence, of which Paddle's `rnn` does all",
     "fused_rotary_position_embedding": "ours turns one tensor by angles of half its size, Paddle's up to three at once",
-    "assert": "Paddle's prints other tensors beside the condition",
     **dict.fromkeys(("all_reduce", "all_gather", "reduce_scatter", "all_to_all"), _DIST),
     "draw_key": "Paddle's draws take no key",
 }
