@@ -1,4 +1,4 @@
-"""What minipd prints for a static program is what the real Paddle prints for the same code (`make interop` has more)."""
+"""What minipd prints for a static program is what the real Paddle prints for it; `make interop` has more."""
 
 import re
 
