@@ -12,6 +12,7 @@
     mapping                copies
     shape_data             what is known of tensors of sizes; the dialect shape
     backward, dce          gradients of programs, through the rows' own rules; removing what is dead
+    reach, carried, loop_gradient       parts of backward: how far gradients flow; stacks; loops
     interpret              what a program means: numpy, one operation at a time, everything checked
     evaluate               giving a program another meaning, operation by operation
 """
