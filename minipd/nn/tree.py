@@ -14,6 +14,7 @@ from typing import Any
 from minipd.framework.meta import is_traced
 from minipd.framework.rank import current
 from minipd.framework.tensor import Parameter, Tensor
+from minipd.framework.views import rebind
 
 __all__: list[str] = []
 
@@ -38,7 +39,14 @@ class Tree:
             raise TypeError(f"{type(self).__name__}.{name} is a parameter: expected a Parameter or None, got "
                             f"{type(value).__name__}; self.{name}.set_value(...) gives it new values")
         elif isinstance(value, Tensor):
-            # what is kept while tracing belongs to that program, not to the layer
+            # what is kept while tracing belongs to that program, not to the layer; but a new value of a buffer of the
+            # program is written into that
+            held = self.__dict__.get(name)
+            if is_traced(value.payload) and isinstance(held, Tensor) and is_traced(held.payload) and (
+                    name in self._buffer_names):
+                if held is not value:
+                    rebind(held, value, f"assignment of buffer {name}")
+                return
             if "_buffer_names" in self.__dict__ and not is_traced(value.payload):
                 self._buffer_names.setdefault(name, False)
         elif value is not None and isinstance(self.__dict__.get(name), Tensor):

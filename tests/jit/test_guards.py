@@ -298,6 +298,24 @@ def test_leaving_gradients_behind_is_refused():
     assert layer.weight.grad is None
 
 
+@pytest.mark.parametrize("full_graph", [True, False])
+def test_a_buffer_that_is_assigned_is_written(full_graph):
+    class Counts(nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("calls", paddle.zeros([1]))
+
+        def forward(self, a):
+            self.calls = self.calls + 1
+            return a * self.calls
+    layer = Counts()
+    compiled = to_static(layer, full_graph=full_graph)
+    for n in (1.0, 2.0, 3.0):
+        assert compiled(paddle.ones([2])).tolist() == [n, n] and layer.calls.tolist() == [n]
+    assert list(layer.state_dict()) == ["calls"]
+    assert not full_graph or layer.forward.get_traced_count() == 1
+
+
 # ------------------------------------------------------------------------------- rules and hooks of the user's own
 class Tenfold(paddle.autograd.PyLayer):
     @staticmethod
