@@ -26,7 +26,7 @@ from minipd.ir.structure import flatten
 from minipd.ir.traced import TracedProgram, trace
 from minipd.jit.api import ENABLED, StaticFunction
 from minipd.jit.capture import CapturingTrace
-from minipd.jit.dy2static import transformed
+from minipd.jit.dy2static import traceable
 from minipd.jit.translated_layer import TranslatedLayer
 from minipd.nn.layer import Layer
 from minipd.static.input import InputSpec
@@ -136,7 +136,7 @@ class Saving:
         forward = function.forward if isinstance(function, Layer) else function
         static = forward if isinstance(forward, StaticFunction) else None
         self.plain = static.dygraph_function if static is not None else forward
-        self.function = function if isinstance(function, Layer) else transformed(self.plain)
+        self.function = traceable(function if isinstance(function, Layer) else self.plain)
         owner = getattr(self.plain, "__self__", None)
         self.layer = owner if isinstance(owner, Layer) else None
         tree = input_spec if input_spec is not None else None if static is None else static.input_spec

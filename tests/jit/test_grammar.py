@@ -615,6 +615,18 @@ def test_layers(sign):
                                        rtol=1e-5, atol=1e-6)
 
 
+def test_layers_in_containers_of_the_library(tmp_path):
+    model, x = nn.Sequential(nn.Linear(3, 3), Gate()), paddle.to_tensor([[1.0, 2.0, 3.0], [0.5, 0.0, -1.0]])
+    want = [model(v).numpy() for v in (x, -x)]
+    compiled = to_static(model)
+    for v, y in zip((x, -x), want, strict=True):
+        np.testing.assert_allclose(compiled(v).numpy(), y, rtol=1e-6)
+    paddle.jit.save(compiled, str(tmp_path / "model"), input_spec=[InputSpec([None, 3], "float32")])
+    loaded = paddle.jit.load(str(tmp_path / "model"))
+    for v, y in zip((x, -x), want, strict=True):
+        np.testing.assert_allclose(loaded(v).numpy(), y, rtol=1e-6)
+
+
 def test_writing_tensors_in_branches_and_loops():
     def f(x):
         y = x * 1.0

@@ -15,12 +15,14 @@ tensor becomes a `pd_op.if` or a `pd_op.while`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from minipd.jit.dy2static.calls import Call, ignore_module, rewritten_layers
 from minipd.jit.dy2static.levels import set_code_level, set_verbosity
 from minipd.jit.dy2static.reasons import explained
 from minipd.jit.dy2static.rewrite import text_of
+from minipd.nn.layer import Layer
 
 __all__ = ["explained", "ignore_module", "rewritten_layers", "set_code_level", "set_verbosity", "text_of", "traceable",
            "transformed"]
@@ -40,10 +42,11 @@ def transformed(function: Callable) -> Callable:
 
 
 def traceable(function: Callable) -> Callable:
-    """The transformed function, as it is to be traced: an error about a variable without a value says why."""
-    inner = transformed(function)
+    """The transformed function, as it is to be traced: an error about a variable without a value says why.  Of a
+    layer's `forward`, the layers inside are transformed too."""
+    inner, owner = transformed(function), getattr(function, "__self__", None)
 
     def traced(*args: Any, **kwargs: Any) -> Any:
-        with explained():
+        with explained(), rewritten_layers(owner) if isinstance(owner, Layer) else nullcontext():
             return inner(*args, **kwargs)
     return traced

@@ -63,7 +63,7 @@ def _innermost_branch(error: RecursionError) -> str | None:
     trace, counts = error.__traceback__, Counter[str]()
     while trace is not None:
         branch = trace.tb_frame.f_locals.get("self")
-        if hasattr(branch, "blocks") and hasattr(branch, "where"):
+        if branch is not None and hasattr(branch, "blocks") and hasattr(branch, "where"):
             counts[branch.where] += 1
         trace = trace.tb_next
     often = [where for where, count in counts.most_common(1) if count > 20]
