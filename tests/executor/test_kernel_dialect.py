@@ -78,7 +78,7 @@ def test_updates_write_over_state():
 
 # ------------------------------------------------------------------------------------- a program like any other
 @given(programs(max_ops=15))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_lowered_programs_verify_and_parse(program):
     before = program.to_string("exact")
     found = pd_op_to_kernel_pass(program)
@@ -198,7 +198,7 @@ def test_what_cannot_be_registered(npu, given, message):
 
 
 @given(programs(symbolic=False, max_ops=10))
-@settings(max_examples=25)
+@settings(max_examples=15)
 @np.errstate(all="ignore")
 def test_the_array_modules_kernels_compute_the_same(program):
     table.REGISTERED.clear()

@@ -118,7 +118,7 @@ def large_programs(draw):
 
 
 @given(large_programs())
-@settings(max_examples=60)
+@settings(max_examples=40)
 @np.errstate(all="ignore")
 def test_random_programs_hold_what_they_must(program):
     """What leaves has memory beside the arena, and the arena does not shrink when it comes."""

@@ -64,7 +64,7 @@ def filled(value, rng):
 
 # ------------------------------------------------------------------------------------------------- dependencies
 @given(programs(symbolic=False, max_ops=15), st.data())
-@settings(max_examples=60)
+@settings(max_examples=40)
 @np.errstate(all="ignore")
 def test_every_order_that_respects_the_graph_computes_the_same(program, data):
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
@@ -175,7 +175,7 @@ def test_an_order_has_every_instruction_once():
 
 # ------------------------------------------------------------------------------------------- streams and events
 @given(programs(symbolic=False, max_ops=15), st.randoms(use_true_random=False))
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_events_are_enough_and_none_is_too_many(program, rng):
     """Whatever runs where: nothing races; and without any one of the waits, something does."""
     graph = Executor(program).dependencies()
