@@ -224,7 +224,7 @@ def _of_terms(dim: DimExpr, ranges: Mapping[str, Range]) -> Range:
 
 
 def _over(value: float, denominator: int) -> float | Fraction:
-    return value if value in (INFINITE, -INFINITE) or denominator == 1 else Fraction(value, denominator)  # type: ignore[arg-type]
+    return value if value in (INFINITE, -INFINITE) or denominator == 1 else Fraction(int(value), denominator)
 
 
 def _times(a: Range, b: Range) -> Range:
@@ -273,7 +273,7 @@ def _fractions_for_quotients(dim: DimExpr, sign: int) -> DimExpr | None:
                 isinstance(atom.args[1], int):
             found, by = True, atom.args[1]
             slack = by - 1 if coefficient * sign > 0 else 0
-            total = total + (lift(atom.args[0]) - slack) / by * coefficient / dim.denominator
+            total = total + quotient(quotient(lift(atom.args[0]) - slack, by) * coefficient, dim.denominator)
         else:
             total = total + normal({monomial: coefficient}, dim.denominator)
     return lift(total) if found else None

@@ -100,14 +100,14 @@ class Interpretation:
 
     def after(self, op: Operation, env: dict[Value, Any]) -> None:
         """Every result of `op` is of the type that it states."""
-        for value in op.results() if op.row is None else result_values(op):
+        for number, value in enumerate(op.results() if op.row is None else result_values(op)):
             type = value.type()
             if value in env and isinstance(type, TensorType):
                 wanted = substitute_all(type.shape, self.sizes), dtypes.to_np(type.dtype)
                 got = env[value]
                 if not isinstance(got, np.ndarray) or (got.shape, got.dtype) != wanted:
                     shown = describe(got) if isinstance(got, np.ndarray) else repr(got)
-                    raise ValueError(user_error(op, f"result {value.index()}: expected {type}, at the sizes "
+                    raise ValueError(user_error(op, f"result {number}: expected {type}, at the sizes "
                                                     f"{self.sizes} of this run {list(wanted[0])}, got {shown}"))
 
 

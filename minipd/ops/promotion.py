@@ -51,7 +51,8 @@ def promoted(what: str, x: Any, y: Any, division: bool = False, arithmetic: bool
         return promoted(what, pair[0], pair[1], division, arithmetic)
     if isinstance(other, DimExpr):
         other = Dim(size=other)
-        return promoted(what, *((t, other) if t is x else (other, t)), division, arithmetic)
+        x, y = (t, other) if t is x else (other, t)
+        return promoted(what, x, y, division, arithmetic)
     if not isinstance(other, (bool, int, float, complex)):
         raise TypeError(f"{what}: expected a Tensor or a number, got {type(other).__name__}: {other!r}")
     own, floating = t.payload.dtype, dtypes.get_default_dtype_np()
