@@ -290,9 +290,8 @@ class Segments(Ground):
         flush.wanted = len(live)
         if not live:
             return
-        with using(ground=self.eager, amp=None, saved_hooks=None):
-            if step.parent is self.root or not self._compute(flush, live, inputs, node):
-                self._eagerly(flush, live, inputs, node)
+        if step.parent is self.root or not self._compute(flush, live, inputs, node):
+            self._eagerly(flush, live, inputs, node)
         place(live)
 
     def _compute(self, flush: Flush, live: list[Pending], inputs: list, node: Node | None) -> bool:
@@ -320,11 +319,13 @@ class Segments(Ground):
         flush.how = "eager"
         given = [source.again(array) for array, source in inputs]
         values: list[Tensor] = []
-        for step in flush.step.path():
-            operands = [_handle(o, values, given) for o in step.operands]
-            with using(grad=step.grad):
+        context = current()
+        with using(ground=self.eager, amp=None, saved_hooks=None, grad=True):
+            for step in flush.step.path():
+                operands = [_handle(o, values, given) for o in step.operands]
+                context.set_grad_enabled(step.grad)
                 outs = dispatch(step.row, operands, step.attrs)
-            values += outs if step.row.multi else [outs]
+                values += outs if step.row.multi else [outs]
         for p in live:
             p.array = values[p.slot].payload
         if node is not None:
@@ -414,7 +415,11 @@ class Store:
 
     def root(self) -> Step:
         """The tree to begin in: a Python number takes the default dtype, which no key of a step has."""
-        return self.roots.setdefault(current().default_dtype, Step(None))
+        default = current().default_dtype
+        found = self.roots.get(default)
+        if found is None:
+            found = self.roots[default] = Step(None)
+        return found
 
     def has_room(self, name: str) -> bool:
         """Take room for one more program.  Where there is none, say so once."""
