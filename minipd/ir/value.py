@@ -181,8 +181,8 @@ class Value:
         line = linecache.getline(path, int(number)).strip()
         raise TypeError(f"{asked}: expected a tensor with values, got {describe(self)}, which is being traced: its "
                         f"values exist only when the program runs (asked for at {where}: `{line}`). Branch on it with "
-                        "paddle.static.nn.cond, select with paddle.where, or compute this outside of the traced "
-                        "function")
+                        "paddle.static.nn.cond, select with paddle.where, compute this outside of the traced "
+                        "function, or compile it in segments, to_static(full_graph=False)")
 
     def detached(self, handle: Tensor) -> Tensor:
         """`handle.detach()` for a handle on this value: a view of it through which no gradient flows."""
