@@ -76,9 +76,7 @@ class Call:
         self.shown = {**self.attrs, **self.written()}
 
     def written(self) -> dict[str, Any]:
-        said = self.op.attributes.get("as_written")
-        pairs = () if said is None else said.value
-        return {name: given for name, given in pairs
+        return {name: given for name, given in said_of(self.op)
                 if name in self.attrs and means(given, self.attrs[name], self.sources, self.op)}
 
     def expect(self, **values: Any) -> None:
@@ -87,6 +85,14 @@ class Call:
             if self.attrs[name] != value:
                 raise InputError(f"{name}={value!r}, since Paddle's operator has no such attribute",
                                  user_error(self.op, f"{name}={self.attrs[name]!r}"), "save the program of one process")
+
+
+def said_of(op: Operation) -> list[tuple[str, Any]]:
+    """How attributes were written.  It is a fact about the operation, which a text may have in any form: what are no
+    pairs of a name and a value says nothing."""
+    said = op.attributes.get("as_written")
+    pairs = said.value if said is not None and isinstance(said.value, tuple) else ()
+    return [p for p in pairs if isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str)]
 
 
 def means(given: Any, value: Any, sources: Sequence[Value], op: Operation) -> bool:
@@ -160,8 +166,7 @@ class Saver:
     def operation(self, op: Operation) -> Operation | None:
         """Translate one operation; returns the copy if it is one that owns regions."""
         self.common = {k: a for k, a in op.attributes.items() if k in COMMON_ATTRIBUTES - {"place", "as_written"}}
-        said = op.attributes.get("as_written")
-        for name, given in () if said is None else said.value:
+        for name, given in said_of(op):
             if name == "struct_name":
                 self.common[name] = attribute(given)
         row = op.row
