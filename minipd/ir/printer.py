@@ -45,7 +45,7 @@ def print_program(program: Program, style: str = "paddle") -> str:
     """The text of a program in style "paddle" or "exact"."""
     printer = ProgramPrinter(style)
     if style == "paddle" and program.form != "paddle":
-        from minipd.ir.paddle.save import as_text           # which is written with what this file prints
+        from minipd.ir.paddle.save import as_text  # which is written with what this file prints
         program = as_text(program)
     form = [f"{INDENT}form {program.form}\n"] if printer.exact and program.form != "minipd" else []
     assumptions = [f"{INDENT}assume {c.relation}, {json.dumps(c.what)}, {json.dumps(c.where)}\n"
