@@ -326,6 +326,24 @@ def test_tracebacks_show_the_users_lines():
     assert rows == [line_of(f, "while y"), line_of(f, "if y == 2"), line_of(f, "for k"), line_of(f, "y = (y //")]
 
 
+def test_lines_of_a_decorated_function():
+    def marked(function):
+        return function
+
+    @marked
+    @marked
+    def f(x):
+        if x > 1:
+            x = x + 1
+        return x // 0
+
+    g = transformed(f)
+    assert g is not f and g.__code__.co_firstlineno == f.__code__.co_firstlineno == line_of(f, "@marked")
+    with pytest.raises(ZeroDivisionError) as told:
+        g(2)
+    assert told.traceback[-1].lineno + 1 == line_of(f, "x // 0")
+
+
 def test_operations_know_the_users_lines():
     def f(x):
         if x > 0:

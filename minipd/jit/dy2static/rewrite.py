@@ -141,6 +141,7 @@ def _extract(node: Function, source: Source, original: types.CodeType) -> types.
     """Compile the definition between functions that bind its free variables, and take its code out again."""
     if isinstance(node, ast.FunctionDef):
         node.name = NAME
+        node.lineno = original.co_firstlineno       # that of its decorators; code counts its lines from there
         inside: Any = node
     else:
         inside = at(ast.Assign([ast.Name(NAME, ast.Store())], node), node)
@@ -155,7 +156,7 @@ def _extract(node: Function, source: Source, original: types.CodeType) -> types.
     path = [OUTER, *([source.owner] if source.owner else []), NAME if isinstance(node, ast.FunctionDef) else "<lambda>"]
     for name in path:
         code = next(c for c in code.co_consts if isinstance(c, types.CodeType) and c.co_name == name)
-    code = code.replace(co_name=original.co_name, co_firstlineno=original.co_firstlineno)
+    code = code.replace(co_name=original.co_name)
     parts = {n.name for n in ast.walk(node) if isinstance(n, ast.FunctionDef) and is_part(n)}
     return _renamed(code, code.co_qualname, original.co_qualname, parts)
 
