@@ -404,7 +404,7 @@ class Store:
     """What a function's segments take: `programs` compiled, of at most `limit`; the trees of steps by default dtype."""
 
     def __init__(self, limit: int) -> None:
-        self.limit, self.programs = limit, 0
+        self.limit, self.programs, self.full = limit, 0, False
         self.roots: dict[Any, Step] = {}
         self.deferred: dict[Row, bool] = {}
 
@@ -423,12 +423,15 @@ class Store:
 
     def has_room(self, name: str) -> bool:
         """Take room for one more program.  Where there is none, say so once."""
-        self.programs += 1
-        if self.programs == self.limit + 1:
+        if self.programs < self.limit:
+            self.programs += 1
+            return True
+        if not self.full:
+            self.full = True
             warnings.warn(f"{name}: {self.limit} different programs have been compiled for its segments; what is new "
                           "from now on runs eagerly. Something changes at every call, an attribute or a shape: see "
                           "paddle.jit.explain", RuntimeWarning, stacklevel=2)
-        return self.programs <= self.limit
+        return False
 
 
 # --------------------------------------------------------------------------------------------------- compiling
