@@ -8,7 +8,7 @@
     capture        the trace that binds outside tensors by their handle
     compiled       one signature: bindings, calls
     segments       full_graph=False: what is noted, and when it is computed
-    paths          segments by their content
+    pending, paths, segment_program         what stands for a value until then; segments by their content; compiled
     explain        what has been compiled, and why
     runnable       a program and its gradient, compiled, as one node on the tape
     replay         such a node as nodes of single operators

@@ -27,15 +27,16 @@ import numpy as np
 from minipd.autograd.tape import INEXACT, Node, new_node, next_seq, node_of
 from minipd.framework.constraints import user_line
 from minipd.framework.context import Ground, Kernels, using
-from minipd.framework.meta import Meta, describe
+from minipd.framework.meta import Meta
 from minipd.framework.rank import current, dispatch
-from minipd.framework.row import ROWS, Row, Trait
+from minipd.framework.row import Row, Trait
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import check_fresh, share_view
-from minipd.ir.program import Program
-from minipd.ir.trace import Trace, scalar_dtype
-from minipd.jit.paths import Step, frozen, number, value_of
-from minipd.jit.runnable import Recorded, Runnable, Source, hand_over
+from minipd.ir.trace import scalar_dtype
+from minipd.jit.paths import Step, frozen, number
+from minipd.jit.pending import Pending, is_unknown, place
+from minipd.jit.runnable import Recorded, Source, hand_over
+from minipd.jit.segment_program import compiled, handle
 from minipd.jit.stages import Options
 
 __all__: list[str] = []
@@ -43,56 +44,6 @@ __all__: list[str] = []
 #: an operator that has had this many different Python numbers in one place gets them as inputs from then on
 MANY = 3
 new = object.__new__
-
-
-class Pending:
-    """The payload of a tensor that has not been computed.  Shape and dtype are known; for anything else that an array
-    has, the segment is flushed.
-
-    slot: which result of the segment it is.  array: the value, once the segment has been flushed.  handles: weak
-    references to the tensors that hold it.
-    """
-
-    __slots__ = ("__weakref__", "array", "dtype", "ground", "handles", "shape", "slot")
-
-    ground: Segments
-    slot: int
-    shape: tuple
-    dtype: np.dtype
-    array: np.ndarray | None
-    handles: list
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    def materialize(self, asked: str) -> np.ndarray:
-        """The value; the segment is flushed for it."""
-        if self.array is None:
-            self.ground.settle(asked)
-        if self.array is None:
-            raise RuntimeError(f"{asked}: {describe(self)} was never computed, because an earlier operator of its "
-                               "segment has failed")
-        return self.array
-
-    def held_by(self, x: Tensor) -> None:
-        """One more tensor holds this payload."""
-        self.handles.append(ref(x))
-
-    def detached(self, handle: Tensor) -> Tensor:
-        """`handle.detach()`"""
-        return ROWS["share_data_"](handle)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.array(self.materialize("numpy.asarray()"), dtype, copy=copy)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or not hasattr(np.ndarray, name):
-            raise AttributeError(f"a pending tensor has no {name}")
-        return getattr(self.materialize(f".{name}"), name)
-
-    def __repr__(self) -> str:
-        return repr(self.materialize("repr()"))
 
 
 class Flush:
@@ -322,7 +273,7 @@ class Segments(Ground):
         context = current()
         with using(ground=self.eager, amp=None, saved_hooks=None, grad=True):
             for step in flush.step.path():
-                operands = [_handle(o, values, given) for o in step.operands]
+                operands = [handle(o, values, given) for o in step.operands]
                 context.set_grad_enabled(step.grad)
                 outs = dispatch(step.row, operands, step.attrs)
                 values += outs if step.row.multi else [outs]
@@ -356,43 +307,6 @@ class Segments(Ground):
                 return False
             x.storage, x.seen = None, 0
         return x.payload.flags.writeable
-
-
-def place(live: list[Pending]) -> None:
-    """Let the tensors that hold these payloads hold the arrays instead; views are views of their bases again."""
-    views = []
-    for p in live:
-        for handle in p.handles:
-            x = handle()
-            if x is None or x.payload is not p:
-                continue
-            x.views = None
-            if x.view_of is None:
-                x.payload = p.array
-            else:
-                views.append((p.slot, x))
-    for _, x in sorted(views, key=lambda pair: pair[0]):        # a base is older than what is taken from it
-        base, row, attrs, _ = x.view_of                         # type: ignore[misc]
-        x.view_of = None
-        x.payload = row.kernel(base.payload, **attrs)
-        share_view(base, x, row, attrs)
-
-
-def is_unknown(payload: Any) -> bool:
-    """Whether a payload is pending."""
-    return type(payload) is Pending and payload.array is None
-
-
-def _handle(o: Any, values: list[Tensor], given: list[Tensor]) -> Any:
-    """The eager operand that an operand of a step stands for."""
-    if type(o) is int:
-        if o < 0:
-            return given[-1 - o]
-        x = values[o // 2]
-        return x.detach() if o % 2 and not x.stop_gradient else x
-    if type(o) is tuple:
-        return given[o[0]] if len(o) == 4 else value_of(o)
-    return o
 
 
 def _meta(x: Any) -> Any:
@@ -432,52 +346,3 @@ class Store:
                           "from now on runs eagerly. Something changes at every call, an attribute or a shape: see "
                           "paddle.jit.explain", RuntimeWarning, stacklevel=2)
         return False
-
-
-# --------------------------------------------------------------------------------------------------- compiling
-class _Writing(Trace):
-    """A trace that writes the calls of a path, each with the line where it was first made."""
-
-    step: Step
-
-    def where(self) -> tuple[str, str]:
-        return self.step.line, self.step.scope
-
-
-def compiled(name: str, last: Step, wanted: Sequence[int], options: Options) -> Runnable:
-    """The program of the calls up to a step, of which these results are wanted."""
-    tracer = _Writing(Program())
-    context, path = current(), last.path()
-    values: list[Any] = []              # by slot
-    given: list[Any] = []               # by number
-    with using(ground=tracer, middle=None, amp=None, saved_hooks=None, grad=True):
-        for step in path:
-            inputs = [_operand(o, tracer, values, given) for o in step.operands]
-            tracer.step = step
-            context.set_grad_enabled(step.grad)
-            outs = context.handler(step.row, inputs, step.attrs)
-            values += [o.payload for o in outs] if step.row.multi else [outs.payload]
-        for slot in wanted:
-            tracer.build.output(f"output_{slot}", values[slot])
-    return Runnable(name, tracer.program, [f"output_{slot}" for slot in wanted], options,
-                    any(any(step.flows) for step in path))
-
-
-def _operand(o: Any, tracer: Trace, values: list, given: list) -> Any:
-    """A tensor on the value that an operand of a step stands for; numbers and metas are themselves."""
-    if type(o) is int:
-        if o < 0:
-            value, stop = given[-1 - o]
-        else:
-            value, stop = values[o // 2], bool(o % 2)
-    elif type(o) is tuple and len(o) == 4:
-        n, stop, shape, dtype = o
-        value = tracer.input(f"input_{n}", Meta(shape, dtype), stop)
-        given.append((value, stop))
-    elif type(o) is tuple:
-        return value_of(o)
-    else:
-        return o
-    x = Tensor(value)
-    x.stop_gradient = stop
-    return x
