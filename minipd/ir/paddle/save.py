@@ -195,13 +195,23 @@ class Saver:
                     new.set_attribute(flag, old.attribute(flag))        # type: ignore[arg-type]
         return None
 
+    def as_kind(self, kind: str, given: Attribute) -> Attribute:
+        """An attribute in the kind that Paddle has for it; in a text, one that does not fit stays as it is."""
+        try:
+            return of_kind(kind, given)
+        except (TypeError, ValueError, OverflowError) as error:
+            if self.strict:
+                raise InputError(f"an attribute that Paddle's {kind} can hold", str(given), str(error)) from error
+            return given
+
     def copy(self, op: Operation) -> Operation:
         """The operation as it is, but for the kinds of its attributes."""
         dialect, _, name = op.name().partition(".")
         found = signature(name) if dialect == "pd_op" and name not in REASONS else None
         attributes = {k: a for k, a in op.attributes.items() if k != "as_written"}
         if found is not None:
-            attributes = {k: of_kind(found.attrs[k][0], a) if k in found.attrs else a for k, a in attributes.items()}
+            attributes = {k: self.as_kind(found.attrs[k][0], a) if k in found.attrs else a
+                          for k, a in attributes.items()}
             attributes |= {k: ANYWHERE for k, (kind, _) in found.attrs.items()
                            if kind == "place" and k not in attributes}
         operands = [None if v is None else self.values[v] for v in op.operands_source()]
