@@ -88,8 +88,9 @@ def _read(file: Any, size: int, names: Iterable[str], where: str) -> dict[str, n
 
 
 def entries(file: Any, size: int, where: str) -> Iterable[Entry]:
-    """What a file of `size` bytes holds; only descriptions are read.
+    """What a file of `size` bytes holds, tensor after tensor; only what stands before the values is read.
 
+    That is `binary_tensor.BEFORE` bytes, which say how long the description is, and the description.
     Raises: InputError at the first thing that is no tensor, or reaches over the end.
     """
     position = number = 0

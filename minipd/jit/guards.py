@@ -81,9 +81,18 @@ class Guard:
 
 
 def frozen(value: Any, depth: int = 0) -> Any:
-    """A stand-in for a value that is equal only to that of one like it, and does not change when the value does.
+    """A stand-in for a value that is equal only to that of one like it, does not change when the value does, and can be
+    hashed.
 
-    ("in", ...) stands for containers and arrays, which may change in place.
+    Numbers, strings and None (`PLAIN`) count by type and value; nan is like nan, 0.0 not like -0.0.  Lists, tuples,
+    dicts and sets count by type and by what they hold, a dict also by its order, `Hooks` by their `entries`, down to
+    `DEPTH` levels; an array by shape, dtype and bytes.  Everything else, and containers deeper down, by identity.
+
+    ("in", ...) stands for containers and arrays, which may change in place; no other stand-in begins with "in".
+    depth: how many containers there are around it.
+
+    >>> frozen([1, float("nan")]) == frozen([1, float("nan")]), frozen([1]) == frozen([True])
+    (True, False)
     """
     kind = type(value)
     if kind in PLAIN:

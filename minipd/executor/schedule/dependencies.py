@@ -149,6 +149,11 @@ class Dependencies:
 
     # ------------------------------------------------------------------------------------------------- the edges
     def _depend(self, instruction: Instruction) -> None:
+        """Enter what the instruction depends on, and what it touches.
+
+        It reads before it writes.  Edges that others imply may be left out: a write that comes after reads depends on
+        them, and they on the write before.
+        """
         now, accesses = instruction.index, list(self._accesses(instruction.item))
         for place, writes, what in sorted(accesses, key=lambda a: a.writes):     # it reads before it writes
             for part, on in self._parts(place, what):

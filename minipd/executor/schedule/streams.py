@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from minipd.executor.schedule.dependencies import Dependencies, Instruction
 
-__all__ = ["Command", "Event", "Schedule", "schedule", "stream_of"]
+__all__ = ["Command", "Event", "Schedule", "schedule", "stream_of", "waits"]
 
 COMPUTE, COMMUNICATION, TO_DEVICE, TO_HOST = "compute", "communication", "h2d", "d2h"
 
@@ -73,7 +73,7 @@ def schedule(graph: Dependencies, assign: Callable[[Instruction], str] = stream_
     assign: instruction -> the name of its stream.
     """
     stream = [assign(i) for i in graph.instructions]
-    waited, clocks = _waits(graph, stream)
+    waited = waits(graph, stream)
     waiting: dict[int, list[int]] = {}          # instruction -> those that wait for it
     for after, befores in enumerate(waited):
         for before in befores:
@@ -90,8 +90,12 @@ def schedule(graph: Dependencies, assign: Callable[[Instruction], str] = stream_
     return Schedule(graph, stream, events, lanes)
 
 
-def _waits(graph: Dependencies, stream: list[str]) -> tuple[list[list[int]], list[dict[str, int]]]:
-    """For every instruction, those of other streams that it must wait for, no more than needed; and its clock."""
+def waits(graph: Dependencies, stream: list[str]) -> list[list[int]]:
+    """For every instruction, those of other streams that it must wait for, in order and no more than needed.
+
+    stream: of every instruction; each runs its own in the order of the program.  Not needed is one that has surely
+    ended: it comes before, or is waited for by, another one that this one waits for or that its stream has run.
+    """
     # The clock of an instruction: for each stream, the last instruction there that has ended when this one begins.
     # Whoever has waited for an instruction has its clock too, and the instruction itself.
     clocks: list[dict[str, int]] = []
@@ -114,4 +118,4 @@ def _waits(graph: Dependencies, stream: list[str]) -> tuple[list[list[int]], lis
         waited.append(needed)
         clocks.append(clock)
         last[name] = i
-    return waited, clocks
+    return waited

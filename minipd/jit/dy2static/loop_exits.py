@@ -61,6 +61,11 @@ class LoopExits:
         return [s]
 
     def leave(self, s: ast.stmt, loop: Loop) -> list[ast.stmt]:
+        """What stands for `break`, `continue` or `return` in the body of a loop: a `return` out of the body, and before
+        it what is to be known behind the loop.  `break` sets the flag `loop.stop`; `return` keeps the value, sets
+        `self.flag` and ends the loop, too.  (A `return` of the variable `self.value` goes on from a loop inside, where
+        both have been set.)  Notes in `loop` what it needs from now on: `stops`, `returns`.
+        """
         out: list[ast.stmt] = []
         if isinstance(s, ast.Return):
             loop.returns = True

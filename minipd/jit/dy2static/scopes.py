@@ -44,7 +44,11 @@ def outside_of(node: ast.AST) -> list[ast.AST]:
 
 
 def bound(nodes: Iterable[ast.AST]) -> list[str]:
-    """The names that these statements bind or delete in their scope, in order."""
+    """The names that these statements bind or delete in their scope, each once, in order.
+
+    >>> bound(ast.parse("for i in xs: y = z[i]; z[0] = [k for k in y]").body)
+    ['i', 'y']
+    """
     found: dict[str, None] = {}
     hidden = set()              # targets of comprehensions, which are theirs alone
     for node in own_nodes(nodes):
