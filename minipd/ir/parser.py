@@ -214,7 +214,7 @@ class Parser:
                 except ValueError as error:
                     raise self.error("a dimension", str(error), start) from None
             elif re.compile(DIM).match(self.text, self.pos):
-                shape.append(parse_dim(self.match(DIM, "a dimension")))
+                shape.append(self._converted(DIM, "a dimension", parse_dim))
             else:
                 what = f"a dtype, one of {', '.join(BY_SPELLING)}"
                 return tuple(shape), self._converted(r"[a-z0-9]+", what, BY_SPELLING.__getitem__)

@@ -99,6 +99,7 @@ def test_an_empty_program():
     ("i64(" + "9" * 6000 + ")", "expected an integer of 64 bits"),
     ("ints(" + "9" * 6000 + ")", "expected a dimension"),
     ("d" * 9000, "expected an attribute of one of the kinds"),
+    ("type(tensor<" + "9" * 6000 + "xf32>)", "expected a dimension"),
 ])
 def test_what_has_no_end_is_refused(what, message):
     error = parse_error(GOOD.replace("f64(1.0)", what))
