@@ -21,6 +21,7 @@ from minipd.ir.builtin import origin
 from minipd.ir.dialect import COMMON_ATTRIBUTES
 from minipd.ir.operation import Operation
 from minipd.ir.paddle.form import LOADS
+from minipd.ir.paddle.in_place import state_name, write_operands, write_state, writes_outside
 from minipd.ir.paddle.numbers import reckon
 from minipd.ir.paddle.reasons import REASONS, kept_name, our_name
 from minipd.ir.paddle.save import problem
@@ -50,6 +51,7 @@ def from_paddle(program: Program) -> Program:
     loader = Loader(program)
     with loader.program.constraints.collect():
         loader.blocks(program.global_block(), loader.program.global_block())
+        write_state(loader, program)
         loader.sweep()
     return loader.program
 
@@ -69,6 +71,7 @@ class Loader:
         self.numbers: dict[Value, Any] = {}
         self.absent: set[Value] = set()             # results of Paddle's that ours do not have (a mask, a reserve)
         self.constants: list[Operation] = []
+        self.readers: dict[Operation, Operation | None] = {}        # what reads state -> ours
         self.symbols: Iterator[DimExpr] = fresh_symbols(
             v.type().shape for v in source.list_vars() if isinstance(v.type(), TensorType))  # type: ignore[attr-defined]
         self.given: dict[DimExpr, DimExpr] = {}
@@ -93,6 +96,9 @@ class Loader:
                     said = old.attribute(flag)
                     if said is not None and new.attribute(flag) != said:
                         new.set_attribute(flag, said)
+            if state_name(op) is not None:
+                self.readers[op] = self.values[op.result(0)].get_defining_op()
+            write_operands(self, op)
 
     def operation(self, op: Operation) -> Sequence[Value | None]:
         """Our values for the results of one operation; None for one that is absent, or a vector."""
@@ -109,7 +115,7 @@ class Loader:
         try:
             if row_stays(op):
                 return self.values_of(op)
-            if load is not None and all(self.known(v) for v in op.operands_source()):
+            if load is not None and all(self.known(v) for v in op.operands_source()) and not writes_outside(op):
                 results = load(self, op)
                 self.flag(self.build.block.front() if before is None else before.next)
                 reckon(self, op)
@@ -301,6 +307,9 @@ def _data(at: Loader, op: Operation) -> Sequence[Value | None]:
     type = op.result(0).type()
     if not isinstance(type, DenseTensorType):
         return at.copy(op)
+    state = state_name(op)
+    if state is not None:
+        return [at.tracer.parameter(state, type)]
     shape = op.attributes["shape"].value if "shape" in op.attributes else type.shape
     sizes = [t if isinstance(t, DimExpr) else next(at.symbols) if s == -1 else s
              for s, t in zip(shape, type.shape, strict=True)]
@@ -353,6 +362,16 @@ def _state(at: Loader, op: Operation) -> Sequence[Value | None]:
     return at.copy(op)
 
 
+def _shown(at: Loader, op: Operation) -> Sequence[Value | None]:
+    """A value that outlives the run is state: the first moments of a startup program."""
+    value = op.operand_source(0)
+    made = value.get_defining_op()
+    if value.persistable and made is not None and state_name(made) is None:
+        at.build.set_parameter(op.attributes["output_name"].value, at.value(value))
+        return []
+    return at.copy(op)
+
+
 def _if(at: Loader, op: Operation) -> list[Value | None]:
     new = at.build.build(op.name(), [at.value(op.operand_source(0))], dict(op.attributes), (), op.num_regions())
     flags: dict[str, Attribute] = {k: new.attributes.pop(k)
@@ -361,7 +380,8 @@ def _if(at: Loader, op: Operation) -> list[Value | None]:
         inner = region.add_block()
         with at.tracer.inside(inner):
             at.blocks(old.front(), inner)
-            if inner.back() is None:                # a branch that gives nothing
+            last = inner.back()
+            if last is None or last.name() != "cf.yield":       # a branch that gives nothing
                 at.build.build("cf.yield")
     end = new.regions[0].front().back()
     assert end is not None
@@ -387,5 +407,5 @@ def _while(at: Loader, op: Operation) -> list[Value | None]:
 STRUCTURE: dict[str, Callable[[Loader, Operation], Sequence[Value | None]]] = {
     "pd_op.data": _data, "builtin.parameter": _parameter, "builtin.constant": _parameter, "builtin.combine": _combine,
     "builtin.split": _split, "pd_op.full": _constant, "pd_op.full_int_array": _constant, "pd_op.if": _if,
-    "pd_op.while": _while, **dict.fromkeys(("builtin.set_parameter", "builtin.shadow_output", "cf.yield"), _state),
+    "pd_op.while": _while, **dict.fromkeys(("builtin.set_parameter", "cf.yield"), _state), "builtin.shadow_output": _shown,
 }

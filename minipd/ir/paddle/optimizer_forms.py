@@ -6,6 +6,7 @@ step of ours is written with a power before it, and one of Paddle's is read as t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,8 @@ class Sgd:
     """Paddle's has a second copy of the parameter, in more bits, where it is wanted."""
 
     def save(to, call):
-        param, grad, rate, skip = call.tensors
-        return skipping(to, call, to.op("sgd_", [param, rate, grad, None], {}, [*call.types, None])[:1])
+        _, grad, rate, _ = call.tensors
+        return step(to, call, lambda param: to.op("sgd_", [param, rate, grad, None], {}, [*call.types, None]))
 
     def load(at, op):
         param, rate, grad, master = at.inputs(op)
@@ -48,10 +49,10 @@ class Momentum:
     """Paddle's can regularise and rescale."""
 
     def save(to, call):
-        param, grad, velocity, rate, skip = call.tensors
+        _, grad, _, rate, _ = call.tensors
         attrs = {"mu": call.attrs["momentum"], "use_nesterov": call.attrs["use_nesterov"]}
-        return skipping(to, call, to.op("momentum_", [param, grad, velocity, rate, None], attrs,
-                                        [*call.types, None])[:2])
+        return step(to, call, lambda param, velocity: to.op("momentum_", [param, grad, velocity, rate, None], attrs,
+                                                            [*call.types, None]))
 
     def load(at, op):
         a, (param, grad, velocity, rate, master) = at.attrs(op), at.inputs(op)
@@ -71,24 +72,32 @@ class AdamW:
     """The powers of the betas are operands of Paddle's."""
 
     def save(to, call):
-        param, grad, m, v, step, rate, skip = call.tensors
+        param, grad, _, _, number, rate, _ = call.tensors
         a = call.attrs
         dtype = np.dtype(np.float64 if param.dtype == np.float64 else np.float32)
-        betas = [power(to, a["beta1"], step, dtype), power(to, a["beta2"], step, dtype)]
+        betas = [power(to, a["beta1"], number, dtype), power(to, a["beta2"], number, dtype)]
         constants = [to.number(a[n]) for n in ("beta1", "beta2", "epsilon")]
         one = DenseTensorType((1,), dtype)
         attrs = {"coeff": a["weight_decay"], "with_decay": True}
-        operands = [param, grad, rate, m, v, None, *betas, None, None, *constants]
         types = [*call.types, None, one, one, None]
-        return skipping(to, call, to.op("adamw_", operands, attrs, types)[:3])
+        return step(to, call, lambda param, m, v: to.op(
+            "adamw_", [param, grad, rate, m, v, None, *betas, None, None, *constants], attrs, types))
 
 
-def skipping(to: Saver, call: Call, new: list[Any]) -> list[Any]:
-    """The results of a step that may be skipped: the old ones where it is."""
-    op = call.sources[-1].get_defining_op()
-    if op is not None and op.name() == "pd_op.full" and not op.attributes["value"].value:
+def step(to: Saver, call: Call, write: Callable[..., list[Any]]) -> list[Any]:
+    """The results of a step.  Paddle's writes the parameter and its state in place: where the old ones are still read,
+    also because the step may be skipped, it writes copies."""
+    count = len(call.types)
+    places = [0, *range(2, 1 + count)]
+    skip = call.sources[-1].get_defining_op()
+    always = skip is not None and skip.name() == "pd_op.full" and not skip.attributes["value"].value
+    olds = [call.tensors[i] for i in places]
+    if always and not any(user is not call.op and call.op.is_before(user) if user.parent is call.op.parent else True
+                          for i in places for user in call.sources[i].all_used_ops()):
+        return write(*olds)[:count]
+    new = write(*[to.op("assign", [old], {}, [old.type()])[0] for old in olds])[:count]
+    if always:
         return new
-    olds = [call.tensors[0], *call.tensors[2:1 + len(new)]]
     return [to.op("where", [call.tensors[-1], old, value], {}, [value.type()])[0]
             for old, value in zip(olds, new, strict=True)]
 
@@ -130,3 +139,81 @@ def load_adam(at: Loader, op: Operation) -> Any:
     if a["use_global_beta_pow"]:
         return [new, m, v, None, None, None, None]
     return [new, m, v, None, row("multiply", b1, a["beta1"]), row("multiply", b2, a["beta2"]), None]
+
+
+def mixed(at: Loader, old: Value, new: Value, keep: float) -> Value:
+    """keep * old + (1 - keep) * new."""
+    return at.row("add", at.row("multiply", old, keep), at.row("multiply", new, 1 - keep))
+
+
+def root(at: Loader, x: Value, epsilon: float) -> Value:
+    """sqrt(x) + epsilon."""
+    return at.row("add", at.row("sqrt", x), epsilon)
+
+
+@loads("rmsprop_")
+def load_rmsprop(at: Loader, op: Operation) -> Any:
+    """s moved towards g^2;  v = mu v + rate * g / sqrt(s + epsilon);  p - v.  Centered: s less the square of a mean."""
+    a = at.attrs(op)
+    param, square, grad, velocity, rate, mean, master = at.inputs(op)
+    if master is not None:
+        raise at.refuse()
+    rate = of_dtype(at, scalar(at, rate), param.dtype)
+    square = mixed(at, square, at.row("multiply", grad, grad), a["decay"])
+    spread = square
+    if a["centered"]:
+        mean = mixed(at, mean, grad, a["decay"])
+        spread = at.row("subtract", square, at.row("multiply", mean, mean))
+    change = at.row("divide", at.row("multiply", rate, grad), at.row("sqrt", at.row("add", spread, a["epsilon"])))
+    velocity = at.row("add", at.row("multiply", velocity, a["momentum"]), change)
+    return [at.row("subtract", param, velocity), velocity, square, mean if a["centered"] else None, None]
+
+
+@loads("adagrad_")
+def load_adagrad(at: Loader, op: Operation) -> Any:
+    """s + g^2;  p - rate * g / (sqrt(s) + epsilon)."""
+    param, grad, total, rate, master = at.inputs(op)
+    if master is not None:
+        raise at.refuse()
+    rate = of_dtype(at, scalar(at, rate), param.dtype)
+    total = at.row("add", total, at.row("multiply", grad, grad))
+    change = at.row("divide", at.row("multiply", rate, grad), root(at, total, at.attrs(op)["epsilon"]))
+    return [at.row("subtract", param, change), total, None]
+
+
+@loads("adamax_")
+def load_adamax(at: Loader, op: Operation) -> Any:
+    """m moved towards g;  u = max(|g|, b2 u + epsilon);  p - rate / (1 - b1^t) * m / u."""
+    a = at.attrs(op)
+    param, grad, rate, m, largest, b1, master = at.inputs(op)
+    if master is not None:
+        raise at.refuse()
+    rate, p1 = (of_dtype(at, scalar(at, x), param.dtype) for x in (rate, b1))
+    m = mixed(at, m, grad, a["beta1"])
+    largest = at.row("maximum", at.row("abs", grad), at.row("add", at.row("multiply", largest, a["beta2"]), a["epsilon"]))
+    factor = at.row("divide", rate, at.row("subtract", 1.0, p1))
+    change = at.row("multiply", factor, at.row("divide", m, largest))
+    return [at.row("subtract", param, change), m, largest, None]
+
+
+@loads("adadelta_")
+def load_adadelta(at: Loader, op: Operation) -> Any:
+    """s moved towards g^2;  d = -g sqrt((u + epsilon) / (s + epsilon));  u moved towards d^2;  p + rate * d."""
+    a = at.attrs(op)
+    param, grad, square, update, rate, master = at.inputs(op)
+    if master is not None:
+        raise at.refuse()
+    rate = of_dtype(at, scalar(at, rate), param.dtype)
+    square = mixed(at, square, at.row("multiply", grad, grad), a["rho"])
+    ratio = at.row("divide", at.row("add", update, a["epsilon"]), at.row("add", square, a["epsilon"]))
+    change = at.row("subtract", 0.0, at.row("multiply", at.row("sqrt", ratio), grad))
+    update = mixed(at, update, at.row("multiply", change, change), a["rho"])
+    return [at.row("add", param, at.row("multiply", rate, change)), square, update, None]
+
+
+@loads("squared_l2_norm")
+def load_squared_norm(at: Loader, op: Operation) -> Any:
+    """The sum of squares, as [1]: what clipping by a global norm adds up."""
+    x, = at.inputs(op)
+    square = at.row("sum", at.row("multiply", x, x), axis=tuple(range(x.ndim)), keepdim=False)
+    return at.row("reshape", square, shape=(1,))
