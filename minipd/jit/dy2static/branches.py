@@ -20,10 +20,11 @@ from minipd.ir.structure import Leaf
 from minipd.ir.trace import Trace
 from minipd.ir.value import Value
 from minipd.jit.dy2static.asserts import raised_by_user, stop_with
+from minipd.jit.dy2static.changes import Changes, Left, noted
 from minipd.jit.dy2static.logic import traced, truth
-from minipd.jit.dy2static.merging import Apart, Merge, mapped, spelled
+from minipd.jit.dy2static.merging import Apart, Merge, mapped, spelled, with_contents
 from minipd.jit.dy2static.reasons import Undecided, leave_empty
-from minipd.jit.dy2static.variables import MISSING, Place, places
+from minipd.jit.dy2static.variables import CONTENTS, MISSING, Place, places
 from minipd.static.control_flow import record
 
 __all__: list[str] = []
@@ -64,7 +65,7 @@ class Branch:
     no interest afterwards."""
 
     def __init__(self, test: Tensor, blocks: tuple, places: list[Place], local: Sequence[Place] = ()):
-        self.test, self.blocks, self.places, self.local = test, blocks, places, local
+        self.test, self.blocks, self.places, self.local = test, blocks, list(places), local
         self.trace: Trace = current().ground
         self.where = user_line()
 
@@ -78,6 +79,7 @@ class Branch:
             with trace.inside(region.add_block()) as scope:
                 sides.append(self.side(block, scope))
             handles.update(scope.handles)
+        self._discover(sides)
         merge = Merge()
         for side, other in (sides, sides[::-1]):
             if side.error is not None and other.error is not None:
@@ -104,6 +106,8 @@ class Branch:
         def filled(tree: Any) -> Any:
             return mapped(tree, lambda leaf: outs[leaf.index] if isinstance(leaf, Leaf) else leaf)
         for place, tree in zip(self.places, after, strict=True):
+            if not place.is_variable:
+                noted(place)                    # a block around this one changes it, too
             place.put(filled(tree))
         for x, tree in writes:
             if x.view_of is None or id(x.view_of[0]) not in written:        # views follow their base
@@ -113,9 +117,10 @@ class Branch:
     def side(self, block: Any, scope: Any) -> Side:
         every = [*self.places, *self.local]
         before = [p.get() for p in every]
+        changes = Changes(every)
         try:
-            result = None if block is None else block()
-            return Side(result, [p.get() for p in self.places], scope.take_back())
+            with changes:
+                left = [None if block is None else block(), *(p.get() for p in self.places)]
         except Exception as error:
             if raised_by_user(error):
                 stop_with(error)
@@ -129,10 +134,20 @@ class Branch:
         finally:
             for place, value in zip(every, before, strict=True):
                 place.put(value)
+        found = changes.take_back(left)
+        return Side(left[0], left[1:], scope.take_back(), None, found)
+
+    def _discover(self, sides: list[Side]) -> None:
+        """What called functions have changed becomes places like those that the blocks themselves name."""
+        found = {left.place.key: left for side in sides for left in side.found}
+        for key, left in found.items():
+            self.places.append(left.place)
+            for side in sides:
+                side.values.append(next((x.after for x in side.found if x.place.key == key), left.before))
 
     def result(self, merge: Merge, sides: list[Side]) -> Any:
         try:
-            return self.one(merge, sides, sides[0].result, sides[1].result)
+            return self.one(merge, sides, *self._as_left(sides, sides[0].result, sides[1].result))
         except Apart:
             raise TypeError(
                 f"expected what the condition at {self.where} decides to be alike on both sides, got "
@@ -141,7 +156,8 @@ class Branch:
                 "the same structure, shapes and dtypes, or decide it by a Python value") from None
 
     def variable(self, merge: Merge, sides: list[Side], i: int) -> Any:
-        place, true, false = self.places[i], sides[0].values[i], sides[1].values[i]
+        place = self.places[i]
+        true, false = self._as_left(sides, sides[0].values[i], sides[1].values[i])
         if true is MISSING and false is MISSING:
             return MISSING
         if true is MISSING or false is MISSING:
@@ -156,13 +172,24 @@ class Branch:
         try:
             return self.one(merge, sides, true, false)
         except Apart:
-            text = (f"`{place.name}` is {spelled(true)} when the condition is True{self._first(0)} and "
-                    f"{spelled(false)} when it is False{self._first(1)}: the condition at {self.where} is a tensor, "
-                    "and one variable of the program has one type")
+            text = (f"`{place.name.removesuffix(CONTENTS)}` is {spelled(true)} when the condition is True"
+                    f"{self._first(0)} and {spelled(false)} when it is False{self._first(1)}: the condition at "
+                    f"{self.where} is a tensor, and one variable of the program has one type")
+            if not place.is_variable:
+                text += (". Let both sides leave the same structure, shapes and dtypes there, change it behind the "
+                         "`if`, or compile with full_graph=False")
             if place.is_variable and not place.name.startswith(GUARDED):
                 leave_empty(self.where, place.name, text, Undecided)
                 return MISSING
             raise TypeError(text) from None
+
+    def _as_left(self, sides: list[Side], true: Any, false: Any) -> tuple[Any, Any]:
+        """Two values, with what each side has left in the lists and dicts in them.  (They hold what they did before by
+        now; one that is the same on both sides stays itself, and its contents are a place of their own.)"""
+        if true is false:
+            return true, false
+        return tuple(with_contents(tree, {id(p.owner): side.values[i] for i, p in enumerate(self.places)    # type: ignore[return-value]
+                                          if p.what == CONTENTS}) for tree, side in zip((true, false), sides, strict=True))
 
     def one(self, merge: Merge, sides: list[Side], true: Any, false: Any) -> Any:
         """Two values as one; of a side that raises, zeros stand for its value."""
@@ -197,8 +224,8 @@ class Branch:
 
 class Side:
     """What a block has left.  written: id -> (a tensor that was written in place, what it held at the end).  error:
-    what it raises instead."""
+    what it raises instead.  found: what functions that it called have left in other places."""
 
     def __init__(self, result: Any, values: list[Any], written: dict[int, tuple[Tensor, Tensor]],
-                 error: Exception | None = None):
-        self.result, self.values, self.written, self.error = result, values, written, error
+                 error: Exception | None = None, found: Sequence[Left] = ()):
+        self.result, self.values, self.written, self.error, self.found = result, values, written, error, found

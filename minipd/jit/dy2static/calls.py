@@ -22,8 +22,13 @@ from typing import Any
 
 from minipd.autograd.py_layer import PyLayer
 from minipd.framework.constraints import PACKAGE
+from minipd.framework.rank import current
 from minipd.jit.dy2static.builtins import BUILTINS
+from minipd.jit.dy2static.changes import Change, Changes
+from minipd.jit.dy2static.merging import spelled
 from minipd.jit.dy2static.rewrite import rewritten
+from minipd.jit.dy2static.scopes import MUTATORS
+from minipd.jit.dy2static.variables import CONTENTS
 from minipd.nn.layer import Layer
 
 __all__ = ["ignore_module"]
@@ -53,6 +58,8 @@ def Call(f: Any) -> Any:
     """What to call instead of `f`."""
     kind = type(f)
     if kind is types.BuiltinFunctionType or kind is type:
+        if f.__name__ in MUTATORS:
+            Change(f.__self__, "(...)[]")
         try:
             return BUILTINS.get(f, f)
         except TypeError:               # a method of something that has no hash
@@ -64,6 +71,8 @@ def Call(f: Any) -> Any:
             return _with_functions(f)
         return f if is_library(f) else rewritten(f)
     if kind is types.MethodType:
+        if f.__name__ in MUTATORS:      # of a Counter, say
+            Change(f.__self__, "(...)[]")
         if isinstance(f.__self__, type) and issubclass(f.__self__, PyLayer) and f.__name__ == "apply":
             return rewritten_rule(f.__self__).apply
         return types.MethodType(Call(f.__func__), f.__self__) if type(f.__func__) is types.FunctionType else f
@@ -91,14 +100,42 @@ def is_library(f: types.FunctionType) -> bool:
 
 def _with_functions(f: Callable) -> Callable:
     def called(*args: Any, **kwargs: Any) -> Any:
-        return f(*map(_function, args), **{k: _function(v) for k, v in kwargs.items()})
+        depth = _depth()
+        return f(*[_function(x, f.__name__, depth) for x in args],
+                 **{k: _function(v, f.__name__, depth) for k, v in kwargs.items()})
     return called
 
 
-def _function(x: Any) -> Any:
+def _function(x: Any, who: str, depth: int) -> Any:
     if isinstance(x, (list, tuple)) and not hasattr(x, "_fields"):
-        return type(x)(map(_function, x))
-    return Call(x) if isinstance(x, (types.FunctionType, types.MethodType)) else x
+        return type(x)(_function(one, who, depth) for one in x)
+    return _without_effects(Call(x), who, depth) if isinstance(x, (types.FunctionType, types.MethodType)) else x
+
+
+def _depth() -> int:
+    """How many regions are being written."""
+    return len(getattr(current().ground, "scopes", ()))
+
+
+def _without_effects(f: Callable, who: str, depth: int) -> Callable:
+    """A function that may change nothing but tensors when it is traced in a region."""
+    @functools.wraps(f)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        if _depth() <= depth:
+            return f(*args, **kwargs)
+        given = [*args, *kwargs.values()]
+        with Changes() as changes:
+            left = [f(*args, **kwargs)]
+        for found in changes.take_back(left):
+            if not any(found.place.owner is x for x in given):
+                raise TypeError(
+                    f"{who}: expected functions that return what they compute, got {f.__name__}, which changes "
+                    f"`{found.place.name.removesuffix(CONTENTS)}` from {spelled(found.before)} to "
+                    f"{spelled(found.after)}: only the program knows whether, and how often, it is called. Return the "
+                    "value, or write a Python `if` or `while`, which hands on what its blocks change")
+            found.place.put(found.after)
+        return left[0]
+    return called
 
 
 def rewritten_rule(cls: type[PyLayer]) -> type[PyLayer]:

@@ -1,4 +1,4 @@
-"""Expressions: calls, `and` / `or` / `not`, comparisons, `a if c else b`, `assert`.
+"""Expressions: calls, `and` / `or` / `not`, comparisons, `a if c else b`, `assert`; what is stored into.
 
     f(x)                    _jst.Call(f)(x)
     a and b                 _jst.And(a, lambda: b)
@@ -6,6 +6,9 @@
     x in xs                 _jst.In(x, xs)
     a if c else b           _jst.IfExp(c, lambda: a, lambda: b)
     assert c, m             _jst.Assert(c, lambda: m)
+    a.b = x                 _jst.Change(a, 'a.b').b = x
+    xs[i] = x               _jst.Change(xs, 'xs[]')[i] = x
+    xs += ys                _jst.Change(xs, 'xs[]'); xs += ys
 
 What Python evaluates late, or not at all, is in a lambda.  An assignment expression inside would be the lambda's own:
 such an expression stays as it is.
@@ -16,11 +19,13 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from minipd.jit.dy2static.nodes import at, call, thunk
-from minipd.jit.dy2static.scopes import INNER, is_part
+from minipd.jit.dy2static.nodes import at, call, load, thunk
+from minipd.jit.dy2static.scopes import INNER, MUTATORS, dotted, is_part
 
 __all__: list[str] = []
 
+#: the operators by which a list, dict, set or array is changed in place
+IN_PLACE = (ast.Add, ast.Mult, ast.BitOr, ast.BitAnd, ast.BitXor, ast.Sub)
 SIGNS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 
 
@@ -33,11 +38,11 @@ def movable(*exprs: ast.expr) -> bool:
 class Expressions(ast.NodeTransformer):
     """The expressions of one function; inner functions have their own turn.
 
-    me: the name of its first parameter, which `super()` means.
+    me: the name of its first parameter, which `super()` means.  owner: the class that gives private names their prefix.
     """
 
-    def __init__(self, me: str | None):
-        self.me = me
+    def __init__(self, me: str | None, owner: str | None):
+        self.me, self.owner = me, owner
 
     def visit(self, node: ast.AST) -> Any:
         if isinstance(node, INNER) and not isinstance(node, ast.Lambda) and not is_part(node):
@@ -62,6 +67,8 @@ class Expressions(ast.NodeTransformer):
             return node
         self.generic_visit(node)
         f = node.func
+        if isinstance(f, ast.Attribute) and f.attr in MUTATORS and (name := dotted(f.value)):
+            f.value = call("Change", f.value, at(ast.Constant(f"{name}[]"), f))
         if isinstance(f, ast.Attribute) and f.end_lineno is not None:       # where Python says that a method is called
             node.lineno, node.col_offset = f.end_lineno, max(0, (f.end_col_offset or 0) - len(f.attr))
         node.func = call("Call", f)
@@ -102,7 +109,11 @@ class Expressions(ast.NodeTransformer):
     visit_While = visit_If
 
     def statements(self, stmts: list[ast.stmt]) -> list[ast.stmt]:
-        return [self.visit(s) for s in stmts]
+        out: list[ast.stmt] = []
+        for s in stmts:
+            new = self.visit(s)
+            out += new if isinstance(new, list) else [new]
+        return out
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         test, body, orelse = self.test(node.test), self.visit(node.body), self.visit(node.orelse)
@@ -134,6 +145,34 @@ class Expressions(ast.NodeTransformer):
             rest += [at(ast.Constant(SIGNS[type(o)]), right), thunk(right)]
         return call("Compare", node.left, *rest, place=node)
 
+    # -------------------------------------------------------------------------------------- what is stored into
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        name = dotted(node) or f"(...).{node.attr}"
+        self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load):
+            node.value = call("Change", node.value, at(ast.Constant(self.mangled(name)), node))
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        name = dotted(node.value) or "(...)"
+        self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load):
+            node.value = call("Change", node.value, at(ast.Constant(f"{name}[]"), node))
+        return node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        name = node.target.id if isinstance(node.target, ast.Name) else ""
+        self.generic_visit(node)
+        if not name or isinstance(node.value, ast.Constant) or type(node.op) not in IN_PLACE:
+            return node
+        return [at(ast.Expr(call("Change", load(name, node), at(ast.Constant(f"{name}[]"), node))), node), node]
+
+    def mangled(self, name: str) -> str:
+        """A chain of attributes, the last as Python stores it."""
+        first, dot, last = name.rpartition(".")
+        private = self.owner and last.startswith("__") and not last.endswith("__")
+        return f"{first}{dot}_{str(self.owner).lstrip('_')}{last}" if private else name
+
     # -------------------------------------------------------------------------------------------- comprehensions
     def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
         node.iter = self.visit(node.iter)
@@ -145,7 +184,7 @@ class Expressions(ast.NodeTransformer):
         node.args.kw_defaults = [d and self.visit(d) for d in node.args.kw_defaults]
         if not movable(node.body):          # a generator, or with names of its own
             return node
-        node.body = Expressions(None).visit(node.body)
+        node.body = Expressions(None, self.owner).visit(node.body)
         return node
 
 

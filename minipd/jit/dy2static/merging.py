@@ -56,7 +56,7 @@ class Merge:
             return a
         if isinstance(a, (Tensor, *NUMBERS, DimExpr)) and isinstance(b, (Tensor, *NUMBERS, DimExpr)):
             return self._leaf(a, b)
-        if a is b and not isinstance(a, (list, dict)):
+        if a is b:
             return a
         if type(a) is type(b):
             if isinstance(a, (list, tuple)) and len(a) == len(b):
@@ -138,6 +138,16 @@ def mapped(tree: Any, f: Callable[[Any], Any]) -> Any:
     if isinstance(tree, dict):
         return {k: mapped(v, f) for k, v in tree.items()}
     return f(tree)
+
+
+def with_contents(tree: Any, held: dict[int, Any]) -> Any:
+    """A nested structure with other contents in some of its lists and dicts, given by their ids."""
+    tree = held.get(id(tree), tree) if held else tree
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*(with_contents(x, held) for x in tree))
+    if held and isinstance(tree, (list, tuple)):
+        return type(tree)(with_contents(x, held) for x in tree)
+    return {k: with_contents(v, held) for k, v in tree.items()} if held and isinstance(tree, dict) else tree
 
 
 def spelled(x: Any) -> str:

@@ -3,7 +3,8 @@
 from minipd.jit.dy2static.asserts import Assert
 from minipd.jit.dy2static.branches import If, IfExp
 from minipd.jit.dy2static.calls import Call
+from minipd.jit.dy2static.changes import Change, Rebind
 from minipd.jit.dy2static.logic import And, Compare, In, Not, NotIn, Or
 from minipd.jit.dy2static.loops import For, While
 
-__all__ = ["And", "Assert", "Call", "Compare", "For", "If", "IfExp", "In", "Not", "NotIn", "Or", "While"]
+__all__ = ["And", "Assert", "Call", "Change", "Compare", "For", "If", "IfExp", "In", "Not", "NotIn", "Or", "Rebind", "While"]

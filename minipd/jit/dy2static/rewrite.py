@@ -24,7 +24,7 @@ from minipd.jit.dy2static.early_return import EarlyReturn
 from minipd.jit.dy2static.expressions import Expressions
 from minipd.jit.dy2static.levels import tell_rewritten
 from minipd.jit.dy2static.loop_exits import LoopExits
-from minipd.jit.dy2static.nodes import JST, at
+from minipd.jit.dy2static.nodes import JST, at, call, thunk
 from minipd.jit.dy2static.scopes import INNER, Fresh, bound, declared, is_generator, is_part, reads_frame
 from minipd.jit.dy2static.source import Function, Source, source_of
 from minipd.jit.dy2static.to_functions import ToFunctions
@@ -88,7 +88,7 @@ def _compile(function: types.FunctionType) -> tuple[types.CodeType, str] | None:
     node = copy.deepcopy(source.node)
     if isinstance(node, ast.Lambda):
         node.args.defaults, node.args.kw_defaults = [], [None] * len(node.args.kwonlyargs)
-        Expressions(None).visit_Lambda(node)
+        Expressions(None, source.owner).visit_Lambda(node)
     else:
         bare(node)
         rewrite(node, source.owner)
@@ -115,14 +115,20 @@ def rewrite(node: ast.FunctionDef, owner: str | None) -> None:
     parameters = [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg)))]
     first = [p.arg for p in (*a.posonlyargs, *a.args)][:1]
     scope, fresh = list(node.body), Fresh(node)
-    expressions = Expressions(first[0] if first else None)
-    body = [expressions.visit(s) for s in node.body]
+    expressions = Expressions(first[0] if first else None, owner)
+    body = expressions.statements(node.body)
     body = LoopExits(fresh).block(body)
     names = [n for n in bound([*scope, *body]) if n not in declared(scope, ast.Global) | declared(scope, ast.Nonlocal)]
     body = EarlyReturn(fresh).block(body)
     functions = ToFunctions(fresh, scope, parameters, owner)
     functions.shared = dict.fromkeys(n for n in names if n not in bound(body))        # bound in code never reached
     node.body = functions.function(body)
+    outside = [n for n in bound(scope) if n in functions.globals | functions.nonlocals]
+    if outside:
+        read = thunk(at(ast.Tuple([ast.Name(n, ast.Load()) for n in outside], ast.Load()), scope[0]))
+        note = call("Rebind", at(ast.Tuple([ast.Constant(n) for n in outside], ast.Load()), scope[0]), read)
+        last = max(i for i, s in enumerate(node.body) if isinstance(s, (ast.Global, ast.Nonlocal)))
+        node.body.insert(last + 1, at(ast.Expr(note), scope[0]))
 
 
 def inner_functions(stmts: list[ast.stmt]) -> list[ast.FunctionDef]:

@@ -20,6 +20,7 @@ from minipd.framework.tensor import Tensor
 from minipd.framework.views import rebind
 from minipd.ir.trace import Trace
 from minipd.jit.dy2static.branches import GUARDED, Branch
+from minipd.jit.dy2static.changes import Changes, Left, noted
 from minipd.jit.dy2static.logic import traced, truth
 from minipd.jit.dy2static.merging import NUMBERS, Apart, equal, mapped, meta, spelled
 from minipd.jit.dy2static.reasons import Undecided, leave_empty
@@ -29,6 +30,10 @@ from minipd.static.effects import Assert as stop_unless
 from minipd.static.loops import write_loop
 
 __all__: list[str] = []
+
+
+#: places of one loop; more means that it finds new ones in every iteration
+MANY = 1000
 
 
 class Again(Exception):
@@ -58,7 +63,7 @@ class TracedLoop:
                  read: Sequence[str]):
         self.trace: Trace = current().ground
         self.goes_on, self.test_fn, self.body_fn, self.flag = goes_on, test_fn, body_fn, flag
-        self.places, self.read, self.where = places, read, user_line()
+        self.places, self.read, self.where = list(places), read, user_line()
         self.before = [p.get() for p in places]
         self.dropped: dict[int, tuple[str, type[Exception]]] = {}
         self.guarded: dict[int, Any] = {}
@@ -87,6 +92,8 @@ class TracedLoop:
         for i, (place, value) in enumerate(zip(self.places, values, strict=True)):
             if i in self.dropped and (i not in self.missing or i in self.defined):
                 leave_empty(self.where, place.name, *self.dropped[i])
+            if not place.is_variable:
+                noted(place)                    # a block around this one changes it, too
             place.put(value)
         for i in self.guarded:
             if self._is_checked(i):             # it is read now: Python would stop here, too
@@ -108,9 +115,13 @@ class TracedLoop:
             self._put(inside)
             for x, value in zip(self.written.values(), written, strict=True):
                 rebind(x, value, "an in-place write in a loop")
-            self.body_fn()
-            goes_on = self._test()
-            after, now = [p.get() for p in self.places], self.trace.scopes[-1].take_back()
+            with Changes(self.places) as changes:
+                self.body_fn()
+                left = [self._test(), *(p.get() for p in self.places)]
+            self._put(self.before)              # nobody but `left` holds what the iteration has made
+            self._discover(changes.take_back(left, inside, values))
+            goes_on, *after = left
+            now = self.trace.scopes[-1].take_back()
             self._learn(start, after, {k: x for k, (x, _) in now.items()})
             return [goes_on, [self._settled(start[i], after[i]) for i in carried],
                     [now[k][1] if k in now else handle_on(x) for k, x in self.written.items()]]
@@ -134,6 +145,25 @@ class TracedLoop:
         else:
             goes_on = False if stopped else truth(self.test_fn())
         return goes_on if isinstance(goes_on, Tensor) else full([], bool(goes_on), "bool")
+
+    def _discover(self, found: list[Left]) -> None:
+        """What called functions have changed becomes places like those that the body itself names.
+
+        Raises: Again if there is something.
+        """
+        for left in found:
+            if left.before is MISSING or len(self.places) > MANY:
+                raise TypeError(
+                    f"`{left.place.name}` is set by a function that the loop at {self.where} calls, and has no value "
+                    "before: the end of the loop is a tensor, and what goes from one iteration to the next needs a "
+                    "start. Give it a value of the shape and dtype that it will have before the loop, or compile with "
+                    "full_graph=False")
+            if isinstance(left.before, bool):
+                self.flags.add(len(self.places))
+            self.places.append(left.place)
+            self.before.append(left.before)
+        if found:
+            raise Again
 
     def _put(self, values: list[Any]) -> None:
         for place, value in zip(self.places, values, strict=True):

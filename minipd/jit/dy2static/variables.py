@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import types
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -32,13 +33,24 @@ class Missing:
 MISSING = Missing()
 
 
+#: what a place is of its owner, if it is no attribute: the variable that a cell holds, one of a module, or all inside
+CELL, GLOBAL, CONTENTS = "cell", "global ", "[]"
+
+
 class Place(NamedTuple):
-    """name: as the user writes it."""
+    """name: as the user writes it.  owner, what: the object that holds it, and which part of that it is."""
 
     name: str
     get: Callable[[], Any]
     set: Callable[[Any], None]
     unset: Callable[[], None]
+    owner: Any = None
+    what: str = ""
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """Equal for the same place under two names."""
+        return id(self.owner), self.what
 
     def put(self, value: Any) -> None:
         if value is MISSING:
@@ -58,7 +70,7 @@ def places(names: Sequence[str], functions: Sequence[types.FunctionType]) -> lis
     functions = _with_rests(functions)
     found, seen = [], set()
     for name in names:
-        root, *path = name.removesuffix("[]").split(".")
+        root, *path = name.removesuffix(CONTENTS).split(".")
         start = _variable(root, functions)
         if start is None:
             continue
@@ -67,15 +79,25 @@ def places(names: Sequence[str], functions: Sequence[types.FunctionType]) -> lis
             continue
         try:
             owner = start.get()
-            for step in path if name.endswith("[]") else path[:-1]:
+            for step in path if name.endswith(CONTENTS) else path[:-1]:
                 owner = getattr(owner, step)
         except AttributeError:
             continue                    # it is made inside
-        place = _contents(name, owner) if name.endswith("[]") else _attribute(name, owner, path[-1])
-        key = (id(owner), name.endswith("[]") or path[-1])
-        if place is not None and key not in seen:
-            seen.add(key)
+        place = contents(name, owner) if name.endswith(CONTENTS) else attribute(name, owner, path[-1])
+        if place is not None and place.key not in seen:
+            seen.add(place.key)
             found.append(place)
+    return found
+
+
+def owned_place(name: str, owner: Any, what: str) -> Place:
+    """The place that is known by its owner and what it is of that."""
+    if what == CELL:
+        return _cell(name, owner)
+    if what.startswith(GLOBAL):
+        return _global(what.removeprefix(GLOBAL), owner)
+    found = contents(name, owner) if what == CONTENTS else attribute(name, owner, what)
+    assert found is not None
     return found
 
 
@@ -112,24 +134,24 @@ def _cell(name: str, cell: types.CellType) -> Place:
 
     def unset() -> None:
         del cell.cell_contents
-    return Place(name, get, put, unset)
+    return Place(name, get, put, unset, cell, CELL)
 
 
 def _global(name: str, values: dict[str, Any]) -> Place:
     return Place(name, lambda: values.get(name, MISSING), lambda value: values.__setitem__(name, value),
-                 lambda: values.__delitem__(name))
+                 lambda: values.__delitem__(name), values, GLOBAL + name)
 
 
-def _attribute(name: str, owner: Any, attribute: str) -> Place | None:
+def attribute(name: str, owner: Any, what: str) -> Place | None:
     if owner is MISSING:
         return None
-    return Place(name, lambda: getattr(owner, attribute, MISSING), lambda value: setattr(owner, attribute, value),
-                 lambda: delattr(owner, attribute))
+    return Place(name, lambda: getattr(owner, what, MISSING), lambda value: setattr(owner, what, value),
+                 lambda: delattr(owner, what), owner, what)
 
 
-def _contents(name: str, owner: Any) -> Place | None:
+def contents(name: str, owner: Any) -> Place | None:
     """A copy of what a container holds, and the way to put it back into the same container."""
-    if not isinstance(owner, (list, dict, set, np.ndarray)):
+    if not isinstance(owner, (list, dict, set, deque, np.ndarray)):
         return None
 
     def put(value: Any) -> None:
@@ -139,5 +161,6 @@ def _contents(name: str, owner: Any) -> Place | None:
             owner[:] = value
         else:
             owner.clear()
-            owner.update(value)
-    return Place(name, owner.copy, put, lambda: None)
+            (owner.extend if isinstance(owner, deque) else owner.update)(value)
+    copy = (lambda: list(owner)) if isinstance(owner, deque) else owner.copy
+    return Place(name, copy, put, lambda: None, owner, CONTENTS)

@@ -1,0 +1,132 @@
+"""What a block changes of Python's state: noted where it happens, and taken back at the end of the block.
+
+A branch that the program decides is traced on both sides, an iteration once for all, and the trace of a whole program
+for many calls.  So what such a block does to objects from around it, `self.n += 1` in a method that it calls, must not
+stay: it is what the block *leaves*, which is merged, handed on, or done at every call.
+
+Rewritten code says what it is about to change: `self.n += 1` is `_jst.Change(self, 'self.n').n += 1`, and `Call` sees
+methods that change a container.  The innermost open `Changes` notes the place, and what stood there before.
+
+What the block has made itself (a list that a helper fills) is nobody's business.  See `inside`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minipd.framework.rank import current
+from minipd.framework.tensor import Tensor
+from minipd.jit.dy2static.inside import from_around
+from minipd.jit.dy2static.variables import CONTENTS, Place, attribute, contents, owned_place, places
+
+__all__: list[str] = []
+
+OPEN = "dy2static_changes"              # among this rank's flags: those that are open, innermost last
+
+
+class Left(NamedTuple):
+    """What a block has left in a place that was there before it."""
+
+    place: Place
+    before: Any
+    after: Any
+
+    @property
+    def is_change(self) -> bool:
+        if self.place.what != CONTENTS:
+            return self.before is not self.after
+        if isinstance(self.before, np.ndarray):
+            return self.before.tobytes() != self.after.tobytes()
+        old, new = (list(x.items()) if isinstance(x, dict) else list(x) for x in (self.before, self.after))
+        return len(old) != len(new) or any(not _same(*pair) for pair in zip(old, new, strict=True))
+
+
+def _same(a: Any, b: Any) -> bool:
+    return a is b or type(a) is tuple and type(b) is tuple and len(a) == len(b) and all(map(_same, a, b))
+
+
+class Changes:
+    """`with Changes(known) as changes: ...` notes what is changed inside; known: places that are looked after already.
+
+    around: after `take_back`, the ids of those containers and objects in what the block has left that were there before.
+    """
+
+    def __init__(self, known: Iterable[Place] = ()):
+        self.known = {p.key for p in known}
+        self.found: dict[tuple, int] = {}
+        self.names: list[str] = []
+        self.owners: list[Any] = []
+        self.kinds: list[str] = []
+        self.before: list[Any] = []
+        self.around: set[int] = set()
+
+    def __enter__(self) -> Changes:
+        current().flags.setdefault(OPEN, []).append(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        current().flags[OPEN].remove(self)
+        if exc[0] is not None:
+            self._undo()
+
+    def note(self, place: Place) -> None:
+        """This place is about to change."""
+        if place.key in self.known or place.key in self.found:
+            return
+        self.found[place.key] = len(self.names)
+        self.names.append(place.name)
+        self.owners.append(place.owner)
+        self.kinds.append(place.what)
+        self.before.append(place.get())
+
+    def _places(self) -> list[Place]:
+        return [owned_place(*each) for each in zip(self.names, self.owners, self.kinds, strict=True)]
+
+    def _undo(self) -> None:
+        for place, value in reversed(list(zip(self._places(), self.before, strict=True))):
+            place.put(value)
+
+    def take_back(self, *products: list[Any]) -> list[Left]:
+        """Put back what stood in the places; returns what was left there, without what the block has made itself.
+
+        products: what else the block was given or has left, its results, held by these lists and nobody else.
+        """
+        if not self.found:
+            self.around = from_around(products)
+            return []
+        after = [place.get() for place in self._places()]
+        self._undo()
+        self.around = from_around((self.owners, self.before, after, *products))
+        found = []
+        for place, before, now in zip(self._places(), self.before, after, strict=True):
+            if id(place.owner) in self.around:
+                found.append(Left(place, before, now))
+            else:
+                place.put(now)
+        return [left for left in found if left.is_change]
+
+
+def noted(place: Place) -> None:
+    """A place is about to change.  (One without an owner is a loop's own.)"""
+    open_ = current().flags.get(OPEN)
+    if open_ and place.owner is not None:
+        open_[-1].note(place)
+
+
+def Change(owner: Any, name: str) -> Any:
+    """The owner of `name`, an attribute `a.b` or contents `a[]`, which is changed next."""
+    if current().flags.get(OPEN) and not isinstance(owner, Tensor):     # of tensors the trace knows
+        place = contents(name, owner) if name.endswith(CONTENTS) else attribute(name, owner, name.rpartition(".")[2])
+        if place is not None:
+            noted(place)
+    return owner
+
+
+def Rebind(names: tuple[str, ...], read: Callable) -> None:
+    """Variables of the module, or of functions around, that the function is going to bind.  read: reads them."""
+    if current().flags.get(OPEN):
+        for place in places(names, [read]):     # type: ignore[list-item]
+            noted(place)
