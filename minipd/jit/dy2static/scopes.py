@@ -46,7 +46,8 @@ def outside_of(node: ast.AST) -> list[ast.AST]:
 
 
 def bound(nodes: Iterable[ast.AST]) -> list[str]:
-    """The names that these statements bind or delete in their scope, each once, in order.
+    """The names that these statements bind or delete in their scope, each once, in order.  Of a part (`is_part`), what
+    it binds counts, and not its name.
 
     >>> bound(ast.parse("for i in xs: y = z[i]; z[0] = [k for k in y]").body)
     ['i', 'y']

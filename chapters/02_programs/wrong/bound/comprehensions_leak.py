@@ -1,0 +1,15 @@
+# The variable of a comprehension is counted, as if it were still there afterwards.
+def bound(nodes):
+    found = {}
+    for node in own_nodes(nodes):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            found[node.id] = None
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not is_part(node):
+            found[node.name] = None
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            found |= dict.fromkeys(a.asname or a.name.partition(".")[0] for a in node.names)
+        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
+            found[node.name] = None
+        elif isinstance(node, ast.MatchMapping) and node.rest:
+            found[node.rest] = None
+    return list(found)

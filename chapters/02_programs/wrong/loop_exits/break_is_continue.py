@@ -1,0 +1,11 @@
+# A `break` leaves the body, and the loop goes on with the next iteration.
+class LoopExits:
+    def leave(self, s, loop):
+        out = []
+        if isinstance(s, ast.Return):
+            loop.returns = loop.stops = True
+            value = s.value or ast.copy_location(ast.Constant(None), s)
+            if not (isinstance(value, ast.Name) and value.id == self.value):
+                out = [assign(self.value_name(), value, s), assign(self.flag, True, s)]
+            out.append(assign(loop.stop, True, s))
+        return [*out, ast.copy_location(ast.Return(None), s)]
