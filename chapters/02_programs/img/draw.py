@@ -110,7 +110,96 @@ def arena() -> str:
     return page(730, 256, "Four buffers in an arena of three", parts)
 
 
-PICTURES = {"trace.svg": traced, "regions.svg": regions, "arena.svg": arena}
+def levels() -> str:
+    """One mechanism, two dialects, and the pass between them."""
+    parts = [
+        rect(20, 20, 330, 132, BLUE), text(34, 42, "dialect pd_op: what", 12, "start", 'font-weight="600"'),
+        code(34, 70, "%0 = pd_op.data   tensor<2xf32>"), code(34, 94, "%1 = pd_op.exp    tensor<2xf32>"),
+        text(34, 132, "traits: Pure, Elementwise;  interfaces: InferMeta, Vjp", 12, "start"),
+        arrow(350, 86, 420, 86), text(385, 76, "a pass", 12), text(385, 106, "lowers", 12),
+        rect(424, 20, 400, 132, GREEN), text(438, 42, "dialect kernel: by what code, where", 12, "start",
+                                             'font-weight="600"'),
+        code(438, 70, "%0 = kernel.data  undefined_tensor<2xf32>"),
+        code(438, 94, "%1 = kernel.exp   cpu_tensor<2xf32>"),
+        text(438, 132, "attributes: the key of the kernel, CPU, NCHW, float32", 12, "start"),
+        rect(20, 176, 804, 58, GREY),
+        text(34, 200, "written once, for all dialects:", 12, "start", 'font-weight="600"'),
+        text(34, 221, "operations, values and their uses, regions, types that are one object  ·  print and parse  ·  "
+                      "clone  ·  save  ·  verify  ·  draw", 12, "start"),
+    ]
+    return page(844, 250, "Two dialects over one mechanism", parts)
+
+
+def segments() -> str:
+    """Where Python asks for a value, the program so far is compiled and run."""
+    rows = [("y = x * 2.0 + 1.0", 60), ("if float(y.sum()) > 3.0:", 102), ("    y = y - 1.0", 144),
+            ("return y * y", 186)]
+    parts = [text(40, 30, "Python, at every call", 12, "start", 'font-weight="600"'),
+             text(330, 30, "noted", 12, "start", 'font-weight="600"'),
+             text(590, 30, "compiled once, found by content", 12, "start", 'font-weight="600"')]
+    for words, y in rows:
+        parts += [rect(20, y - 21, 240, 32, YELLOW), code(34, y, words)]
+    parts += [
+        rect(310, 39, 190, 74, BLUE), code(324, 60, "multiply, add"), code(324, 102, "sum"),
+        rect(310, 123, 190, 74, BLUE), code(324, 144, "subtract"), code(324, 186, "multiply"),
+        arrow(260, 55, 308, 55), arrow(260, 97, 308, 97), arrow(260, 139, 308, 139), arrow(260, 181, 308, 181),
+        arrow(500, 76, 574, 76), text(537, 67, "float()", 12), rect(576, 50, 226, 52, GREEN),
+        text(689, 72, "segment 0: 3 operators"), text(689, 92, "y and its sum become arrays", 12),
+        arrow(500, 160, 574, 160), text(537, 151, "the end", 12), rect(576, 134, 226, 52, GREEN),
+        text(689, 156, "segment 1: 2 operators"), text(689, 176, "the result", 12),
+    ]
+    return page(822, 215, "A function that cannot be one program, in two segments", parts)
+
+
+#: of the lesson's cube at 2: what is pushed, h afterwards; what is popped, the sum G and g afterwards
+FORWARD, BACKWARD = [(2, 4), (4, 8)], [(4, 4, 2), (2, 8, 4)]
+
+
+def loop() -> str:
+    """The forward loop pushes, the backward loop pops."""
+    parts = [text(110, 30, "forward: h = h * x", 13, "middle", 'font-weight="600"'),
+             text(110, 52, "x = 2, h = 2", 12),
+             text(385, 30, "the stack", 13, "middle", 'font-weight="600"'),
+             text(680, 30, "backward: G += g * popped, g = g * x", 13, "middle", 'font-weight="600"'),
+             text(680, 224, "g = 1, G = 0", 12)]
+    tops = [64, 140]
+    for (pushed, after), top in zip(FORWARD, tops, strict=True):
+        parts += [rect(30, top, 160, 56, BLUE), text(110, top + 24, f"h = {pushed} * 2 = {after}"),
+                  text(110, top + 44, f"push {pushed}", 12), arrow(190, top + 28, 330, top + 28),
+                  rect(332, top + 8, 106, 40, YELLOW), text(385, top + 33, f"h was {pushed}"),
+                  arrow(438, top + 28, 568, top + 28)]
+    g, total = 1, 0
+    for (popped, summed, after), top in zip(BACKWARD, reversed(tops), strict=True):
+        parts += [rect(570, top, 220, 56, GREEN), text(680, top + 24, f"pop {popped}:  G = {total} + {g} * {popped} = "
+                                                                      f"{summed}"),
+                  text(680, top + 44, f"g = {g} * 2 = {after}", 12)]
+        g, total = after, summed
+    parts += [arrow(110, 120, 110, 138), arrow(680, 140, 680, 122), arrow(680, 212, 680, 198), arrow(680, 64, 680, 58),
+              arrow(110, 196, 110, 212), text(110, 228, f"result: {FORWARD[-1][1]}", 12),
+              text(680, 52, f"the stack is empty: dx = G + g = {total} + {g} = {total + g}", 12)]
+    return page(820, 246, "The gradient of a loop: a stack between two loops", parts)
+
+
+def streams() -> str:
+    """Two streams on the simulated clock."""
+    left, second = 110, 240
+    parts = [text(left - 14, 75, "main", 13, "end"), text(left - 14, 155, "side", 13, "end"),
+             rect(left + 2, 52, second - 4, 40, BLUE), text(left + second / 2, 77, "exp(x)"),
+             rect(left + second + 2, 52, second - 4, 40, GREEN), text(left + 1.5 * second, 77, "add"),
+             rect(left + 2, 132, second - 4, 40, YELLOW), text(left + second / 2, 157, "tanh(x)"),
+             arrow(left + second - 4, 132, left + second + 4, 94, WARN),
+             text(left + second + 14, 120, "event 1: recorded behind tanh, waited for before add", 12, "start",
+                  fill=WARN)]
+    for n in range(3):
+        x = left + n * second
+        parts += [f'<line x1="{x}" y1="40" x2="{x}" y2="186" stroke="#d1d5db"/>', text(x, 204, f"{n} s", 11)]
+    parts.append(text(left, 26, "the data, and event 0 behind it, take no time; without the event, add would read what "
+                                "is not there yet", 12, "start"))
+    return page(720, 218, "Two streams and an event", parts)
+
+
+PICTURES = {"trace.svg": traced, "regions.svg": regions, "arena.svg": arena, "levels.svg": levels,
+            "segments.svg": segments, "loop.svg": loop, "streams.svg": streams}
 
 if __name__ == "__main__":
     for name, draw in PICTURES.items():

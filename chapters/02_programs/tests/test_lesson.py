@@ -31,9 +31,12 @@ def test_later_floors_are_closed():
     assert run.returncode != 0 and "floor 3 is closed in chapter 2: minipd.passes is built in chapter 3" in run.stderr
 
 
-@pytest.mark.parametrize("name", ["trace.svg", "regions.svg", "arena.svg"])
+DRAWN = runpy.run_path(str(CHAPTER / "img" / "draw.py"))
+
+
+@pytest.mark.parametrize("name", list(DRAWN["PICTURES"]))
 def test_pictures_are_what_their_script_draws(name):
-    drawn = runpy.run_path(str(CHAPTER / "img" / "draw.py"))["PICTURES"][name]()
+    drawn = DRAWN["PICTURES"][name]()
     assert (CHAPTER / "img" / name).read_text(encoding="utf-8") == drawn, "run img/draw.py"
     ElementTree.fromstring(drawn)
 
@@ -49,9 +52,70 @@ def chain(x, w):
 def test_the_picture_of_the_arena_shows_the_plan():
     program = trace(chain, Meta((8, 8), F32), Meta((8, 8), F32)).program
     layout = Layout(Executor(program).prepared, {})
-    shown = runpy.run_path(str(CHAPTER / "img" / "draw.py"))["BUFFERS"]
+    shown = DRAWN["BUFFERS"]
     assert [(b.start, b.end, b.offset) for b in layout.own.values() if b.merged is None] == [
         (start, end, 256 * unit) for _, start, end, unit, _ in shown]
+
+
+def test_the_picture_of_the_loop_shows_what_is_computed():
+    """By Python's own loop, and by the program and its gradient."""
+    x = h = 2.0
+    for pushed, after in DRAWN["FORWARD"]:
+        assert h == pushed
+        h = h * x
+        assert h == after
+    g, total = 1.0, 0.0
+    for (popped, summed, after), (pushed, _) in zip(DRAWN["BACKWARD"], reversed(DRAWN["FORWARD"]), strict=True):
+        assert popped == pushed
+        total, g = total + g * popped, g * x
+        assert (total, g) == (summed, after)
+
+    def cube(x):
+        h = x
+        for _ in range(len(DRAWN["FORWARD"])):
+            h = h * x
+        return h
+    t = paddle.to_tensor(x, stop_gradient=False)
+    cube(t).backward()
+    assert t.grad.item() == total + g
+
+
+def test_the_picture_of_the_segments_shows_what_is_noted():
+    @paddle.jit.to_static(full_graph=False)
+    def g(x):
+        y = x * 2.0 + 1.0
+        if float(y.sum()) > 3.0:
+            y = y - 1.0
+        return y * y
+    shown = ElementTree.fromstring(DRAWN["segments"]())
+    words = [e.text for e in shown.iter() if e.tag.endswith("text")]
+    segments = paddle.jit.explain(g, paddle.ones([2])).segments
+    assert [s.ops for s in segments] == [("multiply", "add", "sum"), ("subtract", "multiply")]
+    assert {"multiply, add", "sum", "subtract", "multiply"} < set(words)
+    for i, segment in enumerate(segments):
+        assert f"segment {i}: {len(segment.ops)} operators" in words
+
+
+def test_a_loop_that_changes_a_type_is_an_error():
+    def f(x):
+        while x.sum() < 10.0:
+            x = paddle.concat([x, x])
+        return x
+    with pytest.raises((TypeError, ValueError), match="loop|while"):
+        paddle.jit.to_static(f)(paddle.ones([1]))
+
+
+def test_a_branch_that_python_decides_is_not_in_the_program():
+    def f(x, flip):
+        if flip:
+            x = -x
+        if x.sum() > 0.0:
+            x = x * 2.0
+        return x
+    compiled = paddle.jit.to_static(f)
+    assert compiled(paddle.ones([1]), True).item() == -1.0 and compiled(paddle.ones([1]), False).item() == 2.0
+    ops = [op.name() for op in compiled.concrete_program.main_program.walk()]
+    assert ops.count("pd_op.if") == 1
 
 
 def test_the_executor_gives_what_the_definition_gives():
