@@ -15,6 +15,7 @@ from minipd.framework.tensor import Tensor
 from minipd.ir.dce import remove_dead_ops
 from minipd.ir.operation import user_error
 from minipd.ir.value import Value
+from minipd.static.places import CompiledProgram
 from minipd.static.program import Program, current_programs, generator_of
 
 __all__ = ["Executor"]
@@ -55,12 +56,15 @@ class Executor:
             use_program_cache: bool = False, use_prune: bool = False) -> list:
         """Run `program` (default: the default main program) once.
 
-        feed: input name -> array, Tensor or nested list.  fetch_list: tensors of the program, or names of them; their
-        values are returned in order.  Only what they, and the program's writes of state, need is computed.
+        feed: input name -> array, Tensor or nested list (or a list with such a dict, as a DataLoader gives it).
+        fetch_list: tensors of the program, or names of them; their values are returned in order.  Only what they, and
+        the program's writes of state, need is computed.
         feed_var_name, fetch_var_name, use_program_cache, use_prune: accepted as in Paddle, without effect.
         Raises: TypeError for what is no static program; ValueError for a feed or a fetch that does not fit.
         """
         program = current_programs().main if program is None else program
+        if isinstance(program, CompiledProgram):
+            program = program.program
         if not isinstance(program, Program):
             raise TypeError(f"Executor.run: expected a static.Program, got {type(program).__name__}; what "
                             "to_static and jit.load return is called like a function")
@@ -141,7 +145,7 @@ def _found(program: Program, wanted: Any) -> Any:
     """What is to be fetched: a value of the program, or an array that was never in it."""
     if isinstance(wanted, str):
         trace = program.trace
-        handle = trace.state[wanted][0] if wanted in trace.state else trace.handle_called(wanted)
+        handle = trace.state[wanted][0] if wanted in trace.state else _called(program, wanted)
         if handle is None:
             raise ValueError(f"Executor.run: expected fetch_list to name tensors of the program, got {wanted!r}, which "
                              "it does not have; give the tensor itself")
@@ -149,6 +153,8 @@ def _found(program: Program, wanted: Any) -> Any:
     if isinstance(wanted, Sequence):
         raise TypeError("Executor.run: expected fetch_list to be a flat list of tensors and names, got a list in it")
     payload: Any = wanted.payload if isinstance(wanted, Tensor) else wanted
+    if isinstance(payload, Value):
+        payload = program.twins.get(payload, payload)
     if isinstance(payload, Value) and payload.parent_block() is not program.global_block():
         raise ValueError("Executor.run: expected fetch_list to hold tensors of this program, got one of another")
     if not isinstance(payload, (Value, np.ndarray)):
@@ -156,3 +162,14 @@ def _found(program: Program, wanted: Any) -> Any:
     return payload
 
 
+def _called(program: Program | None, name: str) -> Tensor | None:
+    """The tensor of that name in the program, or in the one of which it is a copy."""
+    if program is None:
+        return None
+    inputs = (op.result(0) for op in program.global_block()
+              if op.name() == "pd_op.data" and op.attributes["name"].value == name)
+    found = next(map(Tensor, inputs), None)
+    if found is not None:
+        return found
+    found = program.trace.handle_called(name)
+    return _called(program.original, name) if found is None else found

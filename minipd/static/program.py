@@ -42,12 +42,35 @@ class Program(ir.Program):
     """A PIR program that static mode writes into.
 
     trace: the interpreter that writes it.  random_seed: of its random draws in every run; 0: those of `paddle.seed`.
+    original, twins: of what it is a copy, and which of its values stands for which of the original's.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.trace = StaticTrace(self)
         self.random_seed = 0
+        self.original: Program | None = None
+        self.twins: dict[Value, Value] = {}
+
+    def clone(self, mapping: IrMapping | bool | None = None, for_test: bool = False) -> Program:
+        """A copy, with program state of the same names; an Executor fetches from it by the original's tensors too.
+
+        mapping: learns which value of the copy stands for which.
+        for_test (the first argument, if it is a bool): a copy for evaluation, without what only training needs.
+        Dropout keeps everything, batch normalisation uses the running statistics, and a run writes no state.
+
+        >>> from minipd.nn import functional as F
+        >>> from minipd.static.declarations import data
+        >>> main = Program()
+        >>> with program_guard(main):
+        ...     y = F.dropout(data("x", [2, 3]) * 2.0, 0.5)
+        >>> [op.name() for op in main.clone(for_test=True).global_block()]
+        ['pd_op.data', 'pd_op.full', 'pd_op.multiply']
+        """
+        from minipd.static import for_test as copies
+        if for_test or mapping is True:
+            return copies.for_test(self)
+        return copies.copied(self, mapping if isinstance(mapping, IrMapping) else IrMapping())
 
     @property
     def num_blocks(self) -> int:
@@ -74,6 +97,10 @@ class Program(ir.Program):
     def all_parameters(self) -> list[Parameter]:
         """The parameters that have been made in this program, in order."""
         return [handle for handle, _ in self.trace.state.values() if isinstance(handle, Parameter)]
+
+    def trainable_parameters(self) -> list[Parameter]:
+        """Those of them that an optimizer updates."""
+        return [p for p in self.all_parameters() if not p.stop_gradient]
 
     def state_dict(self, mode: str = "all", scope: Any = None) -> dict[str, Tensor]:
         """The values of program state in the scope, by name.

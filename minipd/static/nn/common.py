@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from minipd.framework.dim import prod
-from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
-from minipd.nn import functional
-from minipd.nn.parameter import create_parameter, parameter_name
 from minipd.ops.math import add_n
+from minipd.static.nn.making import activated, bias, owner_of, weight
 
 __all__ = ["fc"]
 
@@ -24,7 +22,7 @@ def fc(x: Any, size: int, num_flatten_dims: int = 1, weight_attr: Any = None, bi
 
     Raises: ValueError for an activation that there is not, or for num_flatten_dims that leaves nothing to multiply.
     """
-    owner = name or current().unique_name("fc")
+    owner = owner_of("fc", name)
     parts = []
     for each in x if isinstance(x, (list, tuple)) else [x]:
         if not 0 < num_flatten_dims < each.ndim and num_flatten_dims != -1:
@@ -32,13 +30,8 @@ def fc(x: Any, size: int, num_flatten_dims: int = 1, weight_attr: Any = None, bi
                              f"{list(each.shape)}, got {num_flatten_dims}")
         kept = num_flatten_dims % each.ndim
         width = prod(each.payload.shape[kept:])
-        weight = create_parameter([width, size], each.dtype, parameter_name(owner, False), weight_attr)
-        parts.append(each.reshape([*each.payload.shape[:kept], width]).matmul(weight))
+        w = weight(owner, [width, size], each.dtype, weight_attr)
+        parts.append(each.reshape([*each.payload.shape[:kept], width]).matmul(w))
     out = parts[0] if len(parts) == 1 else add_n(parts)
-    if bias_attr is not False:
-        out = out + create_parameter([size], out.dtype, parameter_name(owner, True), bias_attr, is_bias=True)
-    if activation is None:
-        return out
-    if activation not in functional.__all__:
-        raise ValueError(f"fc: expected activation to be the name of a function in nn.functional, got {activation!r}")
-    return getattr(functional, activation)(out)
+    b = bias(owner, [size], out.dtype, bias_attr)
+    return activated("fc", out if b is None else out + b, activation)
