@@ -2,7 +2,8 @@
 # # Chapter 2: Programs
 #
 # The lesson is `chapters/02_programs/README.md`. Here you trace functions of your own, look at what was written, break
-# it, differentiate it, and count its memory. All later floors are closed (`MINIPD_FLOOR=2`).
+# it, differentiate it, save it, count its memory, and put it on streams. All later floors are closed
+# (`MINIPD_FLOOR=2`).
 
 # %%
 import re
@@ -64,7 +65,8 @@ w.set_value(np.array([1.0, 2.0], "float32"))
 print(f(paddle.ones([2])).tolist())
 
 # %% [markdown]
-# Python's `if` on a traced tensor cannot be decided. The error says what to do instead.
+# Python's `if` on a traced tensor cannot be decided. The error says what to do instead. (`to_static` rewrites the
+# function first; that is [below](#Python's-own-if-and-while).)
 
 
 # %%
@@ -86,6 +88,24 @@ def branch(x):
 
 branching = trace(branch, InputSpec([2], "float32", "x", stop_gradient=False))
 branching.program
+
+# %% [markdown]
+# ## Sizes that are not known yet
+#
+# One program for every size. What it has to assume of the sizes is written down, with the line that needed it.
+
+
+# %%
+def windows(x, y):
+    z = paddle.concat([x, x[::2]]) + y
+    return z[:4], paddle.full([paddle.shape(x)[0] // 2, 2], 1.0)
+
+
+program = trace(windows, InputSpec(["S0", 3], "float32"), InputSpec(["S1", 3], "float32")).program
+for output in program.get_output_value_by_name("output_0"), program.get_output_value_by_name("output_1"):
+    print(output.shape)
+for constraint in program.constraints:
+    print(re.sub(r", \S+:\d+\)", ")", str(constraint)))
 
 # %% [markdown]
 # ## Values, and their users
@@ -149,6 +169,158 @@ _if.regions[1].front().back().operand(0).set_source(inside)     # yielded by the
 report(broken)
 
 # %% [markdown]
+# ## Layers
+#
+# A program of a model is long. Each operation knows the layer that made it, so the drawing can be folded. Click on a
+# line to open a layer.
+
+# %%
+class Block(paddle.nn.Layer):
+    def __init__(self, width):
+        super().__init__()
+        self.up = paddle.nn.Linear(width, 4 * width)
+        self.down = paddle.nn.Linear(4 * width, width)
+        self.norm = paddle.nn.LayerNorm(width)
+
+    def forward(self, x):
+        return self.norm(x + self.down(paddle.nn.functional.gelu(self.up(x))))
+
+
+model = paddle.nn.Sequential(Block(8), Block(8), paddle.nn.Linear(8, 2))
+of_model = trace(model, InputSpec(["B", 8], "float32", "x")).program
+viz.layers(of_model, open=1)
+
+# %% [markdown]
+# ## A dialect of your own
+#
+# An operation in six lines. What can it do by now? Change `infer_meta` so that it says something wrong, and verify.
+
+# %%
+from minipd.ir import Dialect, IrTrait, Trait, register_dialect
+
+shop = register_dialect(Dialect("shop"), replace=True)
+
+
+@shop.op("vat", Trait.ELEMENTWISE, IrTrait.SAME_OPERANDS_AND_RESULT_TYPE)
+class Vat:
+    """A price with its tax."""
+
+    def infer_meta(price, *, rate: float = 0.2): return price
+    def kernel(xp, price, *, rate): return price * (1 + rate)
+    def vjp_price(g, rate): return g * (1 + rate)
+
+
+price = paddle.to_tensor([10.0, 20.0], stop_gradient=False)
+total = Vat(price, rate=0.5)
+total.sum().backward()
+print("eager:", total.tolist(), "gradient:", price.grad.tolist())
+shopping = trace(lambda x: Vat(x, rate=0.5), InputSpec([2], "float32", "x")).program
+print("read back:", parse(shopping.to_string("exact")) == shopping)
+print(shopping)
+
+# %% [markdown]
+# The executor lowers it before it runs it. The same program in another dialect: who computes, and where a value lies.
+
+# %%
+print(Executor(shopping).lowered.program)
+
+# %% [markdown]
+# ## Python's own if and while
+#
+# The function, what it was rewritten into, and its program. Read `_jst.If` and `_jst.While` as "decide this when you
+# are called".
+
+
+# %%
+def collatz(n):
+    steps = 0
+    while n > 1:
+        if n % 2 == 0:
+            n = n // 2
+        else:
+            n = 3 * n + 1
+        steps += 1
+    return steps
+
+
+compiled = paddle.jit.to_static(collatz)
+print([compiled(paddle.to_tensor(n)).item() for n in (1, 6, 7, 27)])
+print(compiled.code)
+
+# %%
+compiled.concrete_program.main_program
+
+# %% [markdown]
+# Given a number, the same function is Python's own, and nothing is left of it but the answer. A loop with a `break`
+# gets a flag.
+
+# %%
+print(compiled(27))
+
+
+def first_above(xs, limit):
+    for x in xs:
+        if x > limit:
+            break
+    else:
+        return limit
+    return x
+
+
+compiled = paddle.jit.to_static(first_above)
+print(compiled(paddle.to_tensor([1.0, 5.0, 9.0]), paddle.to_tensor(3.0)).item())
+print(compiled.code)
+
+# %% [markdown]
+# ## When is it traced again?
+#
+# Guess before you run it: six calls. Which of them trace?
+
+# %%
+LIMITS = [1.0, 2.0]
+
+
+@paddle.jit.to_static
+def clipped(x, scale):
+    return (x * scale).clip(*LIMITS)
+
+
+def call(words, x, scale):
+    report = paddle.jit.explain(clipped, x, scale)
+    print(f"{words:32} traced {len(report.traces)} times so far, the last time: {report.traces[-1]}")
+
+
+two, three = paddle.ones([2]), paddle.ones([3])
+call("the first call", two, 3)
+call("again", two, 3)
+call("another shape", three, 3)
+call("3.0 instead of 3", two, 3.0)
+LIMITS.append(0.0)
+LIMITS.pop()
+call("LIMITS changed, and changed back", two, 3)
+LIMITS[1] = 2.5
+call("LIMITS[1] = 2.5", two, 3)
+
+# %% [markdown]
+# What cannot be in one program is cut into segments. The second call compiles nothing.
+
+
+# %%
+@paddle.jit.to_static(full_graph=False)
+def cut(x):
+    y = x * 2.0 + 1.0
+    if float(y.sum()) > 3.0:
+        y = y - 1.0
+    z = (y * y).sum()
+    print("so far", z.item())
+    return z.sqrt()
+
+
+for _ in range(2):
+    for segment in paddle.jit.explain(cut, paddle.ones([2])).segments:
+        print(f"{', '.join(segment.ops):24} {segment.how:10} {segment.reason}")
+
+# %% [markdown]
 # ## There and back
 #
 # The exact text of a program can be read back. It keeps the names of symbols, and floats in full.
@@ -191,16 +363,74 @@ layer(paddle.to_tensor(feed["x"]), w).backward()
 print("the same to six digits:", np.allclose(out["dw"], w.grad.numpy(), rtol=1e-6, atol=1e-7))
 
 # %% [markdown]
+# ## The gradient of a loop
+#
+# x to the power n, by a loop whose length only the program knows. What the forward loop pushes, the backward loop pops.
+
+
+# %%
+def power(x, n):
+    y = paddle.ones([])
+    i = paddle.zeros([], "int64")
+    while i < n:
+        y = y * x
+        i = i + 1
+    return y
+
+
+compiled = paddle.jit.to_static(power)
+for n in (0, 1, 5):
+    x = paddle.to_tensor(2.0, stop_gradient=False)
+    y = compiled(x, paddle.to_tensor(n))
+    y.backward()
+    print(f"2 ** {n} = {y.item():g}, gradient {x.grad.item():g}, by hand {n * 2 ** (n - 1):g}")
+
+
+# %%
+def cube(x):
+    body = lambda i, h: [i + 1, h * x]
+    return paddle.static.nn.while_loop(lambda i, h: i < 2, body, [paddle.zeros([], "int64"), x])[1]
+
+
+looping = trace(cube, InputSpec([], "float32", "x", stop_gradient=False))
+append_backward(looping.program, looping.output_values, looping.input_values)
+looping.program
+
+# %% [markdown]
+# ## In a file
+#
+# The two files of Paddle 3, byte by byte. Can you find the 3.0? What does the reader say of a file that was cut short,
+# or that lies about a size?
+
+# %%
+import tempfile
+from pathlib import Path
+
+from minipd.io.combined_tensors import separated
+
+net = paddle.nn.Linear(2, 1)
+net.weight.set_value(np.float32([[1.0], [2.0]]))
+net.bias.set_value(np.float32([3.0]))
+with tempfile.TemporaryDirectory() as folder:
+    paddle.jit.save(net, f"{folder}/net", input_spec=[InputSpec([None, 2], "float32", "x")])
+    data = Path(folder, "net.pdiparams").read_bytes()
+    print("read back:", paddle.jit.load(f"{folder}/net")(paddle.to_tensor([[1.0, 1.0]])).tolist())
+print(data.hex(" ", -4))
+
+for words, bad in [("whole", data), ("cut short", data[:-1]), ("a lie", data[:23] + b"\x7f" + data[24:])]:
+    try:
+        print(f"{words}:", separated(bad, ["bias", "weight"]))
+    except ValueError as error:
+        print(f"{words}:", error)
+
+# %% [markdown]
 # ## How much memory will it take?
 #
 # The lifetimes and the plan of the lesson's example, drawn. Each box is a buffer: positions to the right, bytes
 # upwards. Change the function, and look at what becomes of the picture.
 
+
 # %%
-from minipd.executor.layout import Layout
-from minipd.viz.svg import Sheet
-
-
 def chain(x, w):
     a = paddle.matmul(x, w)
     b = paddle.matmul(a, w)
@@ -209,28 +439,8 @@ def chain(x, w):
     return (a + d).sum()
 
 
-def arena(fn, *specs):
-    """The buffers of the program of `fn`, where they lie and when they are alive."""
-    layout = Layout(Executor(trace(fn, *specs).program).prepared, {})
-    positions, size = len(layout.prepared.items), layout.plan.size
-    wide, high = 700 / positions, 180 / size
-    sheet = Sheet(f"An arena of {size} bytes; at least {layout.plan.bound} are needed")
-    sheet.line([(0, 0), (700, 0)]).line([(0, 0), (0, -180)]).text(-8, -172, f"{size} bytes", "end")
-    for value, buffer in layout.own.items():
-        if buffer.merged is None:
-            x, y = buffer.start * wide, -(buffer.offset + buffer.size) * high
-            width, height = (buffer.end - buffer.start + 1) * wide, buffer.size * high
-            name = value.get_defining_op().name().partition(".")[2]
-            sheet.rect(x, y, width, height, "input", f"{value}")
-            if height > 12:
-                sheet.text(x + width / 2, y + height / 2 + 4, name, "mid", 10)
-    for n in range(0, positions, 1 + positions // 15):
-        sheet.text((n + 0.5) * wide, 16, str(n), "mid dim", 10)
-    return sheet.done()
-
-
 square = InputSpec([8, 8], "float32")
-arena(chain, square, square)
+viz.memory(Executor(trace(chain, square, square).program))
 
 
 # %% [markdown]
@@ -245,8 +455,56 @@ def step(x, w1, w2):
 
 
 rows, up, down = [64, 32], [32, 64], [64, 32]
-arena(step, InputSpec(rows, "float32"), InputSpec(up, "float32", stop_gradient=False),
-      InputSpec(down, "float32", stop_gradient=False))
+program = trace(step, InputSpec(rows, "float32"), InputSpec(up, "float32", stop_gradient=False),
+                InputSpec(down, "float32", stop_gradient=False)).program
+viz.memory(Executor(program))
+
+# %% [markdown]
+# ## What must wait for what
+#
+# Two products that know nothing of each other, and one that needs both. The arrows are dependencies that no others
+# imply; those in the second colour come of memory that is used again.
+
+
+# %%
+def two_towers(x, w):
+    a = paddle.matmul(x, w).tanh()
+    b = paddle.matmul(w, x).exp()
+    return paddle.matmul(a, b)
+
+
+graph = Executor(trace(two_towers, square, square).program).dependencies()
+viz.dependencies(graph)
+
+# %% [markdown]
+# On two streams: who records which event, and who waits for it? Each product takes three seconds here, the others one.
+
+# %%
+from minipd.executor.schedule import RaceError, schedule, simulate
+
+SECONDS = {"matmul": 3.0, "tanh": 1.0, "exp": 1.0}
+
+
+def cost(instruction):
+    return SECONDS.get(instruction.label.split()[0], 0.0)
+
+
+plan = schedule(graph, lambda i: "side" if i.index in (4, 5) else "main")       # the second product, and its exp
+print(plan)
+line = simulate(plan, cost)
+print(f"{line.seconds:g} seconds instead of {sum(map(cost, graph.instructions)):g}, both at work for "
+      f"{line.overlapped():g}")
+viz.streams(plan, cost)
+
+# %% [markdown]
+# Take an event away. On the clock it would have gone well, this time; it is an error all the same.
+
+# %%
+plan.lanes["main"].remove(("wait", 1))
+try:
+    simulate(plan, cost)
+except RaceError as error:
+    print(error)
 
 # %% [markdown]
 # ## Now you
