@@ -26,17 +26,34 @@ if TYPE_CHECKING:
 
 PACKAGE = str(Path(__file__).resolve().parent.parent)
 _CURRENT: ContextVar[Constraints | None] = ContextVar("constraints", default=None)
+_ASKING: ContextVar[Asking | None] = ContextVar("asking", default=None)
 
 
 #: kind of an assumption -> its text
-RELATIONS = {"equal": "{} == {}", "divisible": "{} % {} == 0", "at least": "{} >= {}",
+RELATIONS = {"equal": "{} == {}", "unequal": "{} != {}", "divisible": "{} % {} == 0", "at least": "{} >= {}",
              "broadcastable": "Broadcastable({},{})"}
+
+
+class OpenSize(Exception):
+    """Something could not be told of open sizes.  symbols: theirs; a program in which they are fixed has no doubt."""
+
+    def __init__(self, text: str, symbols: frozenset[str]):
+        super().__init__(text)
+        self.symbols = symbols
+
+
+class UnknownSize(OpenSize, TypeError):
+    """Its value, or the answer to a question about it, is wanted while tracing, and only the run knows it."""
+
+
+class Contradiction(OpenSize, ValueError):
+    """An assumption that no sizes fulfil together with those made before."""
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """One assumption: `left == right` (kind "equal"), `left % right == 0` ("divisible"), `left >= right` ("at least"),
-    or that the two are equal or one of them is 1 ("broadcastable").
+    """One assumption: `left == right` (kind "equal"), `left != right` ("unequal"), `left % right == 0` ("divisible"),
+    `left >= right` ("at least"), or that the two are equal or one of them is 1 ("broadcastable").
 
     `what` names the thing that needs it ("add: dimension 0"), `where` is the user's line as "file:line".
     """
@@ -60,6 +77,8 @@ class Constraint:
         match self.kind:
             case "equal":
                 return left == right
+            case "unequal":
+                return left != right
             case "at least":
                 return left >= right
             case "broadcastable":
@@ -126,6 +145,11 @@ class Constraints:
         elif verdict is False:
             raise self._contradiction(c)
 
+    def follows(self, kind: str, left: Any, right: Any) -> bool | None:
+        """Whether a relation holds for all sizes that fulfil the assumptions, or for none; None if it depends."""
+        c = Constraint(kind, left, right, "", "")
+        return True if self._key(c) in self._by_fact else self._solved().judge(c)
+
     def add(self, constraint: Constraint) -> None:
         """Adds an assumption that was made elsewhere (in the trace that a program was read from), as it is.
 
@@ -175,24 +199,29 @@ class Constraints:
     def _key(c: Constraint) -> tuple:
         """What two constraints that say the same share: an equality has no direction."""
         pair = (c.left, c.right)
-        return c.kind, *(sorted(pair, key=str) if c.kind in ("equal", "broadcastable") else pair)
+        return c.kind, *(sorted(pair, key=str) if c.kind in ("equal", "unequal", "broadcastable") else pair)
 
-    def _contradiction(self, c: Constraint) -> ValueError:
+    def _contradiction(self, c: Constraint) -> Contradiction:
         about, others = set(c.symbols), []
         for f in sorted(self, key=lambda f: not f.symbols & c.symbols):     # and what is linked to it by others
             if f.symbols & about:
                 about |= f.symbols
                 others.append(str(f))
-        return ValueError(f"{c.what}: expected {c.relation}, which no sizes fulfil"
-                          + (f" together with {'; '.join(others)}" if others else ""))
+        return Contradiction(f"{c.what}: expected {c.relation}, which no sizes fulfil"
+                             + (f" together with {'; '.join(others)}" if others else ""), frozenset(about))
 
     @contextmanager
-    def collect(self) -> Iterator[Constraints]:
-        """Makes this the record into which the dimension functions write, until the block ends."""
-        token = _CURRENT.set(self)
+    def collect(self, of_user: bool = False, sizes: dict[str, int] | None = None) -> Iterator[Constraints]:
+        """Makes this the record into which the dimension functions write, until the block ends.
+
+        of_user: the block runs user code, whose questions about open sizes are answered and recorded (`asked`).  sizes:
+        what decides them, the values of symbols in the call that is traced.
+        """
+        token, asking = _CURRENT.set(self), _ASKING.set(Asking(self, sizes) if of_user else None)
         try:
             yield self
         finally:
+            _ASKING.reset(asking)
             _CURRENT.reset(token)
 
     def check(self, bindings: dict[str, int]) -> None:
@@ -205,6 +234,19 @@ class Constraints:
                     f"{c.what}: expected {c.relation}, got {values} for {sizes} (assumed at {c.where}). "
                     "Trace again for these sizes, or feed sizes for which it holds."
                 )
+
+
+@dataclass(frozen=True)
+class Asking:
+    """User code that is being traced.  constraints: what its questions are recorded in.  sizes: what decides them."""
+
+    constraints: Constraints
+    sizes: dict[str, int] | None
+
+
+def current_asking() -> Asking | None:
+    """The user code in force, or None if there is none."""
+    return _ASKING.get()
 
 
 def current_constraints() -> Constraints | None:

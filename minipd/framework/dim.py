@@ -4,7 +4,7 @@ Three rules make shape code that is written for ints right for symbols too:
 
 * `==` is structural: a symbol is not 1 and not 8, though it may be bound to either.  Shape rules that need an
   equality ask `require_equal`, which compares ints and records an assumption about symbols.  `same` is structural too,
-  but knows what has been assumed.
+  but knows what has been assumed.  (User code that is traced gets other answers: see `asked`.)
 * Order and truth are known only where they are the same for all sizes (`S0 >= 0`); `S0 < 8` and `bool(S0)` raise.
   `maximum`, `minimum`, `ceil_div`, `modulo` and `//` compute for all sizes.
 * `%` is 0 by assumption, which is recorded (see `constraints`); so is that `exact_div` leaves no rest.
@@ -109,8 +109,8 @@ def parse_dim(text: str) -> Size:
 def parse_relation(text: str) -> tuple[str, Size, Size]:
     """(kind, left, right) of the relation that prints as `text`.
 
-    >>> parse_relation("S0 == S1"), parse_relation("S0 % 4 == 0"), parse_relation("Broadcastable(S0,S1)")
-    (('equal', S0, S1), ('divisible', S0, 4), ('broadcastable', S0, S1))
+    >>> parse_relation("S0 != 1"), parse_relation("S0 % 4 == 0"), parse_relation("Broadcastable(S0,S1)")
+    (('unequal', S0, 1), ('divisible', S0, 4), ('broadcastable', S0, S1))
 
     Raises: ValueError for any other text.
     """
@@ -119,7 +119,7 @@ def parse_relation(text: str) -> tuple[str, Size, Size]:
         both = parse_pair(text.removeprefix("Broadcastable(").removesuffix(")"))
         if both is not None:
             return "broadcastable", *both
-    for kind, sign in (("divisible", "%"), ("at least", ">="), ("equal", "==")):
+    for kind, sign in (("divisible", "%"), ("at least", ">="), ("unequal", "!="), ("equal", "==")):
         left, found, right = text.partition(sign)
         if kind == "divisible" and found:
             right, found, zero = right.partition("==")

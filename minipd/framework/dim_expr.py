@@ -19,7 +19,7 @@ from fractions import Fraction
 from numbers import Integral
 from typing import Any, Union
 
-from minipd.framework.constraints import Constraints, current_constraints
+from minipd.framework.constraints import Constraints, UnknownSize, current_asking, current_constraints
 
 __all__: list[str] = []
 
@@ -124,50 +124,67 @@ class DimExpr:
     def __rfloordiv__(self, other: Any) -> Size:
         return NotImplemented if _coerce(self, "//", other) is None else FUNCTIONS["//"](other, self)
 
-    def __mod__(self, other: Any) -> int:
+    def __mod__(self, other: Any) -> Size:
         """The remainder: known whatever the symbols are, or 0 by assumption."""
-        return NotImplemented if _coerce(self, "%", other) is None else remainder(self, other, f"{self} % {other}")
+        if _coerce(self, "%", other) is None:
+            return NotImplemented
+        exact = None if current_asking() is None else _asked().exact_remainder(self, other)
+        return remainder(self, other, f"{self} % {other}") if exact is None else exact
 
-    def __rmod__(self, other: Any) -> int:
-        return NotImplemented if _coerce(self, "%", other) is None else remainder(other, self, f"{other} % {self}")
+    def __rmod__(self, other: Any) -> Size:
+        if _coerce(self, "%", other) is None:
+            return NotImplemented
+        exact = None if current_asking() is None else _asked().exact_remainder(other, self)
+        return remainder(other, self, f"{other} % {self}") if exact is None else exact
 
     # -- equality is structural; order and truth are known only where all sizes have the same answer --------------
+    # (for user code that is traced, `asked` knows more)
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, DimExpr):
-            return False
-        return self.terms == other.terms and self.denominator == other.denominator
+        if isinstance(other, DimExpr) and self.terms == other.terms and self.denominator == other.denominator:
+            return True
+        return current_asking() is not None and _asked().equal(self, other)
 
     def __hash__(self) -> int:
+        if current_asking() is not None and _asked().by_user(2):        # a set or a dict looks no further where hashes
+            value = _asked().value(self, f"hash({self})")               # differ
+            if value is None:
+                raise self._unknown(f"hash({self})")
+            return hash(value)
         return hash((self.terms, self.denominator))
 
     def __bool__(self) -> bool:
         low, high = self.bounds()
         if low > 0 or high < 0:
             return True
-        raise self._unknown(f"bool({self})")
+        answer = None if current_asking() is None else _asked().truth(self)
+        if answer is None:
+            raise self._unknown(f"bool({self})")
+        return answer
 
     def __lt__(self, other: Any) -> bool:
-        return self._compare("<", other, lambda low, high: (high < 0, low >= 0))
+        return self._compare("<", other, -1, -1)
 
     def __le__(self, other: Any) -> bool:
-        return self._compare("<=", other, lambda low, high: (high <= 0, low > 0))
+        return self._compare("<=", other, -1, 0)
 
     def __gt__(self, other: Any) -> bool:
-        return self._compare(">", other, lambda low, high: (low > 0, high <= 0))
+        return self._compare(">", other, 1, -1)
 
     def __ge__(self, other: Any) -> bool:
-        return self._compare(">=", other, lambda low, high: (low >= 0, high < 0))
+        return self._compare(">=", other, 1, 0)
 
-    def _compare(self, sign: str, other: Any, answers: Callable[[float, float], tuple[bool, bool]]) -> bool:
-        """`self - other` against 0: (surely, surely not) by its bounds."""
+    def _compare(self, sign: str, other: Any, direction: int, spare: int) -> bool:
+        """Whether `direction * (self - other) + spare` is at least 0."""
         if _coerce(self, sign, other) is None:
             return NotImplemented
-        difference = self - other
+        difference = (self - other) * direction + spare
         low, high = difference.bounds() if isinstance(difference, DimExpr) else (difference, difference)
-        surely, surely_not = answers(low, high)
-        if surely == surely_not:
+        if low >= 0 or high < 0:
+            return low >= 0
+        answer = None if current_asking() is None else _asked().at_least(lift(difference), f"{self} {sign} {other}")
+        if answer is None:
             raise self._unknown(f"{self} {sign} {other}")
-        return surely
+        return answer
 
     def bounds(self) -> tuple[float, float]:
         """The smallest and the largest value, as far as the assumptions of the trace tell; sizes are never negative."""
@@ -176,16 +193,19 @@ class DimExpr:
         return bounds(self) if collector is None else bounds(collector.simplified(self), collector.ranges)
 
     def __index__(self) -> int:
-        raise self._unknown(f"int({self})")
+        value = None if current_asking() is None else _asked().value(self, f"int({self})")
+        if value is None:
+            raise self._unknown(f"int({self})")
+        return value
 
     __int__ = __index__
 
-    def _unknown(self, question: str) -> TypeError:
-        return TypeError(
+    def _unknown(self, question: str) -> UnknownSize:
+        return UnknownSize(
             f"{question}: expected a size known while tracing, got the symbolic dimension {self}, whose value only the "
             "run knows. Compare with == (structural), state what must hold with require_equal or require_divisible, "
-            "compute with paddle.shape(x), which the run knows, or trace with a fixed size for this dimension."
-        )
+            "compute with paddle.shape(x), which the run knows, or trace with a fixed size for this dimension.",
+            self.symbols)
 
     # -- values -------------------------------------------------------------------------------------------------------
     @property
@@ -292,6 +312,12 @@ class DimExpr:
         if self.denominator == 1:
             return text
         return f"({text})/{self.denominator}" if len(self.terms) > 1 else f"{text}/{self.denominator}"
+
+
+def _asked() -> Any:
+    """What answers the questions of user code; it is above this module."""
+    from minipd.framework import asked
+    return asked
 
 
 def symbol(name: str) -> DimExpr:

@@ -21,7 +21,7 @@ class Facts:
     """What is assumed.  Immutable; `and_also` makes the next.
 
     known: symbol -> what it equals.  ranges: symbol -> its smallest and largest value.  least: sizes that are at least
-    0.  multiples: (size, divisor) that leave no rest.  fitting: pairs that broadcast.
+    0.  multiples: (size, divisor) that leave no rest.  fitting: pairs that broadcast.  apart: sizes that are not 0.
     """
 
     def __init__(self) -> None:
@@ -30,6 +30,7 @@ class Facts:
         self.least: list[DimExpr] = []
         self.multiples: list[tuple[Size, Size]] = []
         self.fitting: list[frozenset[Size]] = []
+        self.apart: list[DimExpr] = []
 
     def simplified(self, dim: Size) -> Size:
         """The size without the symbols that equal something else, and without roundings that change nothing."""
@@ -60,6 +61,9 @@ class Facts:
         match c.kind:
             case "equal":
                 return self._equal(left, right)
+            case "unequal":
+                equal = self._equal(left, right)
+                return None if equal is None else not equal
             case "at least":
                 return self._at_least_0(left - right)
             case "divisible":
@@ -74,7 +78,7 @@ class Facts:
     def _equal(self, left: Size, right: Size) -> bool | None:
         difference = left - right
         low, high = bounds(difference, self.ranges)
-        if low > 0 or high < 0:
+        if low > 0 or high < 0 or difference in self.apart or -difference in self.apart:
             return False
         return True if low == high == 0 or always_equal(left, right) else None
 
@@ -102,7 +106,7 @@ class Facts:
         """These facts and `c`, of which they do not tell whether it holds."""
         new = Facts()
         new.known, new.ranges, new.least = dict(self.known), dict(self.ranges), list(self.least)
-        new.multiples, new.fitting = list(self.multiples), list(self.fitting)
+        new.multiples, new.fitting, new.apart = list(self.multiples), list(self.fitting), list(self.apart)
         new._learn(c)
         return new
 
@@ -117,6 +121,8 @@ class Facts:
         match c.kind:
             case "equal":
                 self._solve(left - right)
+            case "unequal":
+                self._separate(left - right)
             case "at least":
                 self._order(left - right)
             case "divisible":
@@ -145,7 +151,21 @@ class Facts:
             self._order(value - int(low))
             if high != INFINITE:
                 self._order(int(high) - value)
+            apart, self.apart = self.apart, []
+            for other in apart:
+                self._separate(self.simplified(other))
             return
+
+    def _separate(self, difference: Size) -> None:
+        """`difference` is not 0."""
+        if not isinstance(difference, DimExpr):
+            return
+        self.apart.append(difference)
+        low, high = bounds(difference, self.ranges)
+        if low == 0:
+            self._order(difference - 1)
+        if high == 0:
+            self._order(-difference - 1)
 
     def _order(self, spare: Size) -> None:
         """`spare` is at least 0."""

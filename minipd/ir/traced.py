@@ -54,14 +54,15 @@ class TracedProgram:
 
 
 def trace(fn: Callable, *specs: Any, state: Mapping[str, Tensor] | None = None,
-          tracer: Trace | None = None) -> TracedProgram:
+          tracer: Trace | None = None, sizes: dict[str, int] | None = None) -> TracedProgram:
     """Run `fn` once on tensors without values, and return the program of what it did.
 
     specs: for each argument, anything with a shape and a dtype (`InputSpec`, a Tensor, a Meta).  A dimension that is
     None or -1 becomes a new symbol S0, S1, ...; a `name` and `stop_gradient`, where a spec has them, go to the input.
     state: the tensors that are program state, by name; they are read from, and written to, the state of the run, and
     hold what they held before when the trace is over.  tracer: the interpreter, on an empty program, if it is to be a
-    special one.
+    special one.  sizes: of the symbols among the dimensions, in the call for which the trace is made: they decide what
+    `fn` asks about dimensions, and the answers become assumptions of the program.
 
     Which branches Python takes, and everything else that is no tensor operation, is decided now, once.
 
@@ -89,7 +90,7 @@ def trace(fn: Callable, *specs: Any, state: Mapping[str, Tensor] | None = None,
     drawn = rng.get_state()
     held: list[tuple[Tensor, dict]] = []
     try:
-        with using(ground=tracer, middle=None), program.constraints.collect():
+        with using(ground=tracer, middle=None), program.constraints.collect(True, sizes):
             names = tuple(_name_of(spec) or f"input_{i}" for i, spec in enumerate(specs))
             fresh = fresh_symbols(spec.shape for spec in specs)
             arguments = [_argument(tracer, *pair, fresh) for pair in zip(names, specs, strict=True)]

@@ -11,6 +11,7 @@ from minipd.autograd.engine import Pass
 from minipd.autograd.tape import new_node, node_of
 from minipd.executor import TensorScope
 from minipd.framework import dtype as dtypes
+from minipd.framework.constraints import Constraint
 from minipd.framework.meta import Meta, describe
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
@@ -49,6 +50,7 @@ class Handles(TensorScope):
 class Compiled:
     """A traced function, ready to run.
 
+    sizes: of open dimensions, in the call for which it is traced.
     fn: takes tensors, in the order of `arguments`.  state: tensors that it may read and write, by name.
     program: as it was traced and fused.  handles: the names of inputs -> outside tensors that they are bound to.
     same: the numbers of results that are an argument, or an outside tensor, itself -> its number, or that tensor.
@@ -56,14 +58,15 @@ class Compiled:
     """
 
     def __init__(self, name: str, fn: Callable, arguments: Sequence[Argument], state: Mapping[str, Tensor],
-                 options: Options):
+                 options: Options, sizes: dict[str, int] | None = None):
         self.name = name
         state, again = dict(state), True
         while again:
             tracer = CapturingTrace()
             function = _Traced(fn, tracer, state)
             try:
-                self.traced: TracedProgram = trace(function, *arguments, state=state, tracer=tracer)
+                self.traced: TracedProgram = trace(function, *arguments, state=state, tracer=tracer,
+                                                   sizes=sizes)
             finally:
                 written = tracer.release()
             # an outside tensor that the function writes is state too, which only the trace tells: trace once more
@@ -76,6 +79,12 @@ class Compiled:
         joint = function.joint(self.traced) if function.seeds else None
         self.runnable = Runnable(name, self.traced.program, self.traced.outputs, options, current().grad_enabled, joint)
         self.program = self.traced.program = self.runnable.program
+
+    @property
+    def assumptions(self) -> list[Constraint]:
+        """What has to hold of the sizes of a call."""
+        runs = (self.runnable.forward, self.runnable.backward)
+        return list(dict.fromkeys(c for run in runs if run is not None for c in run.program.constraints))
 
     @property
     def joint(self) -> Joint | None:

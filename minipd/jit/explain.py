@@ -106,7 +106,7 @@ def explain(function: Any, *args: Any, **kwargs: Any) -> Explanation:
     segment = SegmentReport(ops, "the end of the function", f"{function.name}:0", len(used.compiled.traced.outputs),
                             "found" if used.hits else "compiled")
     return Explanation(function.name, True, (segment,), tuple(function.traces),
-                       tuple(map(str, used.guards)), len(kept), result)
+                       (*map(str, used.guards), *used.served), len(kept), result)
 
 
 def _report(flush: Flush) -> SegmentReport:

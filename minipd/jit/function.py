@@ -21,8 +21,10 @@ from minipd.ir.program import Program
 from minipd.jit.compiled import Compiled, flat, rebuilt
 from minipd.jit.dy2static import text_of, traceable, transformed
 from minipd.jit.guards import Guards, Watch
+from minipd.jit.open_sizes import Served, compiled_for
 from minipd.jit.segments import Flush, Segments, Store
 from minipd.jit.signature import (
+    Argument,
     aliases,
     arguments,
     as_tensors,
@@ -55,11 +57,12 @@ class ConcreteProgram:
 
 
 class Entry:
-    """A compiled program, and what else must hold for it to be used.  keeps: objects that its key knows by their ids.
+    """A compiled program, and what else must hold for it to be used.  served: of the sizes of a call.  keeps: objects
+    that its key knows by their ids.
     """
 
-    def __init__(self, compiled: Compiled, guards: Guards, keeps: Any):
-        self.compiled, self.guards, self.keeps = compiled, guards, keeps
+    def __init__(self, compiled: Compiled, guards: Guards, served: Served, keeps: Any):
+        self.compiled, self.guards, self.served, self.keeps = compiled, guards, served, keeps
         self.hits = 0
 
 
@@ -121,33 +124,40 @@ class StaticFunction:
         return compiled(tensors)
 
     @staticmethod
-    def _holding(entries: Sequence[Entry]) -> tuple[Entry | None, str | None]:
-        """The newest entry that may be used, and what has changed since the newest of all."""
+    def _holding(entries: Sequence[Entry], sizes: dict[str, int] | None = None) -> tuple[Entry | None, str | None]:
+        """The newest entry that may be used, and what has changed since the newest of all.  sizes: of open dimensions.
+        """
         why = None
         for entry in reversed(entries):
-            changed = entry.guards.changed() or entry.compiled.changed()
-            if changed is None:
+            changed = entry.guards.changed() or entry.compiled.changed() or (sizes and entry.served.refuses(sizes))
+            if not changed:
                 entry.hits += 1
                 return entry, why
             why = why or changed
         return None, why
 
     def _compiled(self, function: Callable, tensors: list[Tensor], structure: Any, tree: Any,
-                  quick: Any = None) -> Compiled:
-        specs = arguments(self.name, tensors, input_specs(self.input_spec))
+                  quick: Any = None, examples: bool = False) -> Compiled:
+        """The program for a call.  examples: it is no call, and the sizes of open dimensions are none that count."""
+        specs, found = arguments(self.name, tensors, input_specs(self.input_spec))
+        sizes = None if examples else found
         same = aliases(tensors)
         key = (tuple([(s.shape, s.dtype, s.stop_gradient) for s in specs]), same, key_of(tree), modes())
         entries = self.cache.setdefault(key, [])
         if quick is not None:
             self.quick[quick] = entries
-        entry, why = self._holding(entries)
+        entry, why = self._holding(entries, sizes)
         if entry is not None:
             return entry.compiled
         state = state_of(layers_of(function))
+        run = rebuilt(structure, traceable(function), same)
+
+        def compiled_at(inputs: Sequence[Argument], known: dict[str, int] | None) -> Compiled:
+            return Compiled(self.name, run, inputs, state, self.options, known)
         with Watch(function, plain_arguments(function, *tree)) as watch:
-            compiled = Compiled(self.name, rebuilt(structure, traceable(function), same), specs, state, self.options)
+            compiled, served = compiled_for(sizes, specs, compiled_at)
         self._make_room(entries)
-        entries.append(Entry(compiled, watch.guards(), (tree, state)))
+        entries.append(Entry(compiled, watch.guards(), served, (tree, state)))
         self.traces.append(why or ("a new signature" if self.traces else "the first call"))
         return compiled
 
@@ -214,7 +224,8 @@ class StaticFunction:
                                           "see paddle.jit.explain"))
             examples = [_example(spec) for spec in specs]
             _, structure = flat(tuple(examples), {})
-            self.last = self._compiled(self.dygraph_function, examples, structure, (tuple(examples), {}))
+            self.last = self._compiled(self.dygraph_function, examples, structure, (tuple(examples), {}),
+                                       examples=True)
         return ConcreteProgram(self.last)
 
     @property

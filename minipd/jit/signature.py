@@ -91,8 +91,9 @@ def modes() -> tuple:
     return ctx.grad_enabled, ctx.default_dtype, ctx.rng.path, ctx.amp
 
 
-def arguments(name: str, tensors: Sequence[Tensor], specs: Sequence[Any] | None) -> list[Argument]:
-    """The inputs of the program for a call on these tensors.
+def arguments(name: str, tensors: Sequence[Tensor],
+              specs: Sequence[Any] | None) -> tuple[list[Argument], dict[str, int]]:
+    """The inputs of the program for a call on these tensors, and the sizes of their open dimensions.
 
     Raises: TypeError for a tensor that is no plain one; ValueError for one that does not fit its spec.
     """
@@ -113,7 +114,7 @@ def arguments(name: str, tensors: Sequence[Tensor], specs: Sequence[Any] | None)
         shape = tuple(next(fresh) if isinstance(d, int) and d == -1 else d for d in spec.shape)
         bind_shape(shape, x.payload.shape, bindings, f"{name}: tensor {i}")
         found.append(Argument(shape, x.payload.dtype, x.stop_gradient))
-    return found
+    return found, bindings
 
 
 def input_specs(given: Any) -> list[InputSpec] | None:
