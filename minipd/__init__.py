@@ -23,7 +23,7 @@ __version__ = "0.1.0"
 
 FLOORS = (
     _Floor(1, opens=("framework", "ops", "autograd", "nn", "optimizer", "regularizer", "io", "amp", "profiler",
-                    "incubate", "linalg", "metric", "fft", "signal", "tensor", "base", "hapi",
+                    "incubate", "linalg", "metric", "fft", "signal", "tensor", "base", "utils", "hapi",
                     "callbacks", "vision", "viz"),
            exports=("framework.dtype", "framework.printing", "framework.size", "framework.place", "framework.mode",
                     "framework.constants",
@@ -34,9 +34,9 @@ FLOORS = (
                     "hapi.model", "hapi.summary", "hapi.flops"),
            imports=("ops.methods", "ops.update", "ops.norm", "ops.rope", "autograd.tape", "autograd.methods",
                     "autograd", "nn", "optimizer", "regularizer", "io", "amp", "profiler", "incubate", "linalg",
-                    "metric", "fft", "signal", "tensor", "base", "hapi", "callbacks", "vision")),
-    _Floor(2, opens=("ir", "jit", "static", "executor", "pir", "viz.ir", "viz.executor"),
-           imports=("ir", "static", "jit", "pir", "viz.ir.display")),
+                    "metric", "fft", "signal", "tensor", "base", "utils", "hapi", "callbacks", "vision")),
+    _Floor(2, opens=("ir", "jit", "static", "executor", "pir", "pir_utils", "viz.ir", "viz.executor"),
+           imports=("ir", "static", "jit", "pir", "pir_utils", "viz.ir.display")),
     _Floor(3, opens=("passes",), imports=("passes", "passes.stages")),
     _Floor(4, opens=("decomposition", "cinn", "viz.cinn"),
            imports=("decomposition", "cinn.dialect", "cinn.stages", "viz.cinn.display")),

@@ -15,10 +15,12 @@
     metric         accuracy, auc
     averages       ExponentialMovingAverage
     weight_norm    WeightNormParamAttr
+    older_paths    names of these under `paddle.base` and `paddle.framework`
     nn             the names of `paddle.static.nn`
 """
 
 from minipd.static import nn
+from minipd.static import older_paths as _older_paths  # noqa: F401  (puts names into paddle.base and paddle.framework)
 from minipd.static.averages import ExponentialMovingAverage
 from minipd.static.declarations import create_global_var, create_parameter, data
 from minipd.static.effects import Print

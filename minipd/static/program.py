@@ -259,7 +259,7 @@ def current_programs() -> Programs:
 @contextmanager
 def writing(program: ir.Program) -> Iterator[None]:
     """What is called inside is written into `program`."""
-    with using(ground=program.trace, middle=None), program.constraints.collect():       # type: ignore[attr-defined]
+    with using(ground=program.trace, middle=None), program.constraints.collect(True):   # type: ignore[attr-defined]
         yield
 
 
