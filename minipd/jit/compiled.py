@@ -22,6 +22,8 @@ from minipd.ir.structure import Structure, flatten
 from minipd.ir.traced import TracedProgram, trace
 from minipd.ir.value import Value
 from minipd.jit.capture import CapturingTrace
+from minipd.jit.dy2static.changes import Changes
+from minipd.jit.effects import Effect, Portable, is_plain, paths_of, restored
 from minipd.jit.joint import Joint, split_backward
 from minipd.jit.replay import STATE
 from minipd.jit.runnable import Recorded, Runnable, Source
@@ -55,9 +57,10 @@ class Compiled:
     program: as it was traced and fused.  handles: the names of inputs -> outside tensors that they are bound to.
     same: the numbers of results that are an argument, or an outside tensor, itself -> its number, or that tensor.
     written: the numbers of arguments that are written in place, whose new values follow the results.
+    twice: the numbers of results that are another result too -> that one's.  effects: what else a call changes.
     """
 
-    def __init__(self, name: str, fn: Callable, arguments: Sequence[Argument], state: Mapping[str, Tensor],
+    def __init__(self, name: str, fn: OnTensors, arguments: Sequence[Argument], state: Mapping[str, Tensor],
                  options: Options, sizes: dict[str, int] | None = None):
         self.name = name
         state, again = dict(state), True
@@ -74,6 +77,8 @@ class Compiled:
             again = bool(written)
         self.handles, self.state = dict(tracer.handles), self.traced.state
         self.structure, self.same, self.written = function.structure, function.same, function.written
+        self.twice, self.effects = function.twice, function.effects
+        self.plain = is_plain(self.structure.tree)
         self.scope = Handles(self.state)
         self.guards = [(x, *_meta(x)) for x in (*self.handles.values(), *self.state.values())]
         joint = function.joint(self.traced) if function.seeds else None
@@ -108,8 +113,8 @@ class Compiled:
         return None
 
     # ---------------------------------------------------------------------------------------------------- calls
-    def __call__(self, tensors: Sequence[Tensor]) -> Any:
-        """Run on these tensors; returns what the function returned."""
+    def __call__(self, tensors: Sequence[Tensor], call: Any = ()) -> Any:
+        """Run on these tensors; returns what the function returned.  call: the `(args, kwargs)` that they are from."""
         traced, runnable = self.traced, self.runnable
         given = dict(zip(traced.inputs, tensors, strict=True))
         given.update(self.handles)
@@ -138,10 +143,15 @@ class Compiled:
             run.fill(node, range(len(runnable.flows)), len(runnable.flows))
         for i, argument in enumerate(self.written):
             rebind(tensors[argument], outs[len(outs) - len(self.written) + i], f"{self.name}: a write of an argument")
+        for i, first in self.twice.items():
+            outs[i] = outs[first]
         for i, it in self.same.items():
             outs[i] = tensors[it] if type(it) is int else it
-        return self.structure.rebuild(outs)
-
+        left = self.structure.rebuild(outs)
+        result, values = left if self.plain else restored(left, call)
+        for effect, value in zip(self.effects, values, strict=True):
+            effect.do(value, call)
+        return result
 
     def _check_memory(self, tensors: Sequence[Tensor]) -> None:
         """Raise where a write of an argument would have to be seen in another tensor that the program reads.
@@ -165,7 +175,7 @@ class _Traced:
     function uses hooks, or rules that no row has.
     """
 
-    def __init__(self, fn: Callable, tracer: CapturingTrace, state: Mapping[str, Tensor]):
+    def __init__(self, fn: OnTensors, tracer: CapturingTrace, state: Mapping[str, Tensor]):
         self.fn, self.tracer, self.outside = fn, tracer, list(state.values())
         self.seeds: dict[str, Value] = {}
         self.grads: dict[str, Tensor] = {}
@@ -175,7 +185,14 @@ class _Traced:
         tracer = self.tracer
         entered = [x.payload for x in arguments]
         before = [x.grad for x in self.outside]
-        leaves, self.structure = flatten(self.fn(*arguments))
+        with Changes() as changes:
+            left = [self.fn(*arguments)]
+        paths = paths_of(self.fn.given)
+        found = changes.take_back(left)
+        self.effects = [Effect(each, paths.get(id(each.place.owner))) for each in found]
+        portable = Portable(changes.around, paths)
+        leaves, self.structure = flatten((portable.of(left[0]), [portable.of(e.value) for e in self.effects]))
+        self.fn.given = ()
         for x, grad in (*zip(self.outside, before, strict=True), *tracer.gradients()):
             if x.grad is not grad:
                 raise TypeError(f"to_static: expected a function that leaves .grad of {x.name} as it was, but it calls "
@@ -189,9 +206,14 @@ class _Traced:
             it = places.get(id(leaf), outside.get(id(leaf)))
             if it is not None:
                 self.same[i] = it
+        first_of: dict[int, int] = {}
+        for i, leaf in enumerate(leaves):
+            first_of.setdefault(id(leaf), i)
+        self.twice = {i: first for i, leaf in enumerate(leaves) if (first := first_of[id(leaf)]) < i}
         results = [*leaves, *(arguments[i] for i in self.written)]
         if tracer.tape_wanted:
-            self._differentiate(results, arguments)
+            with changes.done_again():
+                self._differentiate(results, arguments)
         return results
 
     def _differentiate(self, results: list[Tensor], arguments: Sequence[Tensor]) -> None:
@@ -237,12 +259,19 @@ def _meta(x: Tensor) -> tuple:
     return tuple(x.payload.shape), x.payload.dtype, x.stop_gradient
 
 
-def rebuilt(structure: Structure, fn: Callable, same: Sequence[int]) -> Callable:
-    """`fn(*args, **kwargs)` as a function of the tensors in them.  same: as `signature.aliases` gives it."""
-    def on_tensors(*tensors: Tensor) -> Any:
-        args, kwargs = structure.rebuild([tensors[i] for i in same])
-        return fn(*args, **kwargs)
-    return on_tensors
+class OnTensors:
+    """`fn(*args, **kwargs)` as a function of the tensors in them.  same: as `signature.aliases` gives it.
+
+    given: the `(args, kwargs)` of the last call.
+    """
+
+    def __init__(self, structure: Structure, fn: Callable, same: Sequence[int]):
+        self.structure, self.fn, self.same = structure, fn, same
+        self.given: Any = ()
+
+    def __call__(self, *tensors: Tensor) -> Any:
+        self.given = args, kwargs = self.structure.rebuild([tensors[i] for i in self.same])
+        return self.fn(*args, **kwargs)
 
 
 def flat(args: tuple, kwargs: dict) -> tuple[list[Tensor], Structure]:

@@ -18,7 +18,7 @@ from minipd.framework.meta import Meta
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.ir.program import Program
-from minipd.jit.compiled import Compiled, flat, rebuilt
+from minipd.jit.compiled import Compiled, OnTensors, flat
 from minipd.jit.dy2static import text_of, traceable, transformed
 from minipd.jit.guards import Guards, Watch
 from minipd.jit.open_sizes import Served, compiled_for
@@ -118,10 +118,11 @@ class StaticFunction:
             if entry is not None:
                 self.last = entry.compiled
                 return entry.compiled(args)
+        given = args, kwargs
         args, kwargs = as_tensors(args), as_tensors(kwargs)
         tensors, structure = flat(args, kwargs)
         self.last = compiled = self._compiled(function, tensors, structure, (args, kwargs), quick)
-        return compiled(tensors)
+        return compiled(tensors, given)
 
     @staticmethod
     def _holding(entries: Sequence[Entry], sizes: dict[str, int] | None = None) -> tuple[Entry | None, str | None]:
@@ -150,14 +151,14 @@ class StaticFunction:
         if entry is not None:
             return entry.compiled
         state = state_of(layers_of(function))
-        run = rebuilt(structure, traceable(function), same)
+        run = OnTensors(structure, traceable(function), same)
 
         def compiled_at(inputs: Sequence[Argument], known: dict[str, int] | None) -> Compiled:
             return Compiled(self.name, run, inputs, state, self.options, known)
         with Watch(function, plain_arguments(function, *tree)) as watch:
             compiled, served = compiled_for(sizes, specs, compiled_at)
         self._make_room(entries)
-        entries.append(Entry(compiled, watch.guards(), served, (tree, state)))
+        entries.append(Entry(compiled, watch.guards(compiled.effects), served, (tree, state)))
         self.traces.append(why or ("a new signature" if self.traces else "the first call"))
         return compiled
 

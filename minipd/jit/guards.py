@@ -13,13 +13,14 @@ since.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import is_
 from typing import Any
 
 import numpy as np
 
 from minipd.framework.tensor import Tensor
+from minipd.jit.effects import Effect
 from minipd.jit.reads import MISSING, Reads
 from minipd.nn.hooks import Hooks
 from minipd.nn.layer import Layer
@@ -57,6 +58,8 @@ class Guard:
             return getattr(self.owner, self.name, MISSING)
         if self.kind == "values":
             return self.owner.payload
+        if self.kind == "itself":
+            return self.owner
         try:
             return self.owner.cell_contents
         except ValueError:
@@ -77,6 +80,8 @@ class Guard:
             return f"attribute {whose}.{self.name}"
         if self.kind == "values":
             return f"the values of tensor {self.owner.name}"
+        if self.kind == "itself":
+            return f"what is in {self.name.removesuffix('[]')}"
         return f"global {self.name}" if self.kind == "item" else f"variable {self.name} of the closure"
 
 
@@ -203,8 +208,15 @@ class Watch:
             del Layer.__getattribute__
             Tensor.values = VALUES                  # type: ignore[method-assign]
 
-    def guards(self) -> Guards:
-        return Guards(list(self.found.values()))
+    def guards(self, effects: Sequence[Effect] = ()) -> Guards:
+        """The guards; a place that the function wrote before it read it is none.  effects: what it changes."""
+        found = [g for g in self.found.values() if not any(
+            e.is_place(g.owner, g.kind, g.name) and e.before is not g.value for e in effects)]
+        known = {(id(g.owner), g.kind, g.name) for g in found}
+        for e in effects:
+            if e.guard is not None and (id(e.owner), *e.guard[1:]) not in known:
+                found.append(Guard(*e.guard, e.owner if e.guard[1] == "itself" else e.before))
+        return Guards(found)
 
 
 VALUES = Tensor.values

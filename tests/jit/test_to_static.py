@@ -243,21 +243,19 @@ def test_the_gradient_sees_the_same_mask():
 
 # ------------------------------------------------------------------------------------------------------ guards
 def test_when_a_function_is_compiled():
-    traces = []
-
     def f(x, k=1, mode="a"):
-        traces.append((tuple(x.shape), k, mode))
         return x * float(k)
     g = to_static(f)
     a, b = paddle.ones([2]), paddle.ones([3])
+    counts = []
     for call in (lambda: g(a), lambda: g(a), lambda: g(b), lambda: g(a, 2), lambda: g(a, k=2), lambda: g(a, 1, "b"),
                  lambda: g(a, True), lambda: g(a.astype("float64"))):
         call()
-    assert traces == [((2,), 1, "a"), ((3,), 1, "a"), ((2,), 2, "a"), ((2,), 2, "a"), ((2,), 1, "b"),
-                      ((2,), True, "a"), ((2,), 1, "a")]
+        counts.append(g.get_traced_count())
+    assert counts == [1, 1, 2, 3, 4, 5, 6, 7]
     with paddle.no_grad():
         g(a)
-    assert len(traces) == 8
+    assert g.get_traced_count() == 8
 
 
 def test_training_and_evaluation_are_two_programs():

@@ -79,6 +79,7 @@ class Branch:
             with trace.inside(region.add_block()) as scope:
                 sides.append(self.side(block, scope))
             handles.update(scope.handles)
+        named = len(self.places)
         self._discover(sides)
         merge = Merge()
         for side, other in (sides, sides[::-1]):
@@ -105,9 +106,9 @@ class Branch:
 
         def filled(tree: Any) -> Any:
             return mapped(tree, lambda leaf: outs[leaf.index] if isinstance(leaf, Leaf) else leaf)
-        for place, tree in zip(self.places, after, strict=True):
-            if not place.is_variable:
-                noted(place)                    # a block around this one changes it, too
+        for i, (place, tree) in enumerate(zip(self.places, after, strict=True)):
+            if i >= named or not place.is_variable:
+                noted(place, True)              # a block around this one changes it, too
             place.put(filled(tree))
         for x, tree in writes:
             if x.view_of is None or id(x.view_of[0]) not in written:        # views follow their base
@@ -188,8 +189,9 @@ class Branch:
         now; one that is the same on both sides stays itself, and its contents are a place of their own.)"""
         if true is false:
             return true, false
-        return tuple(with_contents(tree, {id(p.owner): side.values[i] for i, p in enumerate(self.places)    # type: ignore[return-value]
-                                          if p.what == CONTENTS}) for tree, side in zip((true, false), sides, strict=True))
+        contents = [i for i, p in enumerate(self.places) if p.what == CONTENTS]
+        held = [{id(self.places[i].owner): side.values[i] for i in contents} for side in sides]
+        return with_contents(true, held[0]), with_contents(false, held[1])
 
     def one(self, merge: Merge, sides: list[Side], true: Any, false: Any) -> Any:
         """Two values as one; of a side that raises, zeros stand for its value."""

@@ -12,7 +12,8 @@ What the block has made itself (a list that a helper fills) is nobody's business
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,11 +29,12 @@ OPEN = "dy2static_changes"              # among this rank's flags: those that ar
 
 
 class Left(NamedTuple):
-    """What a block has left in a place that was there before it."""
+    """What a block has left in a place that was there before it.  read: it depends on what stood there before."""
 
     place: Place
     before: Any
     after: Any
+    read: bool
 
     @property
     def is_change(self) -> bool:
@@ -51,7 +53,8 @@ def _same(a: Any, b: Any) -> bool:
 class Changes:
     """`with Changes(known) as changes: ...` notes what is changed inside; known: places that are looked after already.
 
-    around: after `take_back`, the ids of those containers and objects in what the block has left that were there before.
+    after, around: from `take_back` on, what was left in the places, and the ids of those containers and objects in what
+    the block has left that were there before.
     """
 
     def __init__(self, known: Iterable[Place] = ()):
@@ -60,7 +63,9 @@ class Changes:
         self.names: list[str] = []
         self.owners: list[Any] = []
         self.kinds: list[str] = []
+        self.read: list[bool] = []
         self.before: list[Any] = []
+        self.after: list[Any] = []
         self.around: set[int] = set()
 
     def __enter__(self) -> Changes:
@@ -72,10 +77,11 @@ class Changes:
         if exc[0] is not None:
             self._undo()
 
-    def note(self, place: Place) -> None:
+    def note(self, place: Place, read: bool) -> None:
         """This place is about to change."""
         if place.key in self.known or place.key in self.found:
             return
+        self.read.append(read)
         self.found[place.key] = len(self.names)
         self.names.append(place.name)
         self.owners.append(place.owner)
@@ -97,23 +103,44 @@ class Changes:
         if not self.found:
             self.around = from_around(products)
             return []
-        after = [place.get() for place in self._places()]
+        self.after = [place.get() for place in self._places()]
         self._undo()
-        self.around = from_around((self.owners, self.before, after, *products))
+        self.around = from_around((self.owners, self.before, self.after, *products))
         found = []
-        for place, before, now in zip(self._places(), self.before, after, strict=True):
+        for place, before, now, read in zip(self._places(), self.before, self.after, self.read, strict=True):
             if id(place.owner) in self.around:
-                found.append(Left(place, before, now))
+                found.append(Left(place, before, now, read))
             else:
                 place.put(now)
         return [left for left in found if left.is_change]
 
 
-def noted(place: Place) -> None:
-    """A place is about to change.  (One without an owner is a loop's own.)"""
+    @contextmanager
+    def done_again(self) -> Iterator[None]:
+        """Let the changes be there inside, for code that belongs to the block and runs later: rules of gradients.
+
+        Raises: TypeError if that changes something itself.
+        """
+        for place, value in zip(self._places(), self.after, strict=True):
+            place.put(value)
+        try:
+            with Changes() as later:
+                yield
+            later._undo()
+        finally:
+            self._undo()
+        if later.found:
+            name = later.names[0].removesuffix(CONTENTS)
+            raise TypeError("to_static: expected hooks and the backward of a PyLayer to change nothing but tensors, "
+                            f"got a change of `{name}`: they run when backward() does, which a program does not tell. "
+                            "Compile with full_graph=False")
+
+
+def noted(place: Place, read: bool = False) -> None:
+    """A place is about to change; read: maybe.  (One without an owner is a loop's own.)"""
     open_ = current().flags.get(OPEN)
     if open_ and place.owner is not None:
-        open_[-1].note(place)
+        open_[-1].note(place, read)
 
 
 def Change(owner: Any, name: str) -> Any:

@@ -7,4 +7,5 @@ from minipd.jit.dy2static.changes import Change, Rebind
 from minipd.jit.dy2static.logic import And, Compare, In, Not, NotIn, Or
 from minipd.jit.dy2static.loops import For, While
 
-__all__ = ["And", "Assert", "Call", "Change", "Compare", "For", "If", "IfExp", "In", "Not", "NotIn", "Or", "Rebind", "While"]
+__all__ = ["And", "Assert", "Call", "Change", "Compare", "For", "If", "IfExp", "In", "Not", "NotIn", "Or", "Rebind",
+           "While"]

@@ -13,8 +13,8 @@ INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 #: methods of Python's containers that change them
-MUTATORS = frozenset(("append extend insert pop remove clear sort reverse update setdefault popitem add discard appendleft "
-                      "extendleft popleft rotate move_to_end intersection_update difference_update "
+MUTATORS = frozenset(("append extend insert pop remove clear sort reverse update setdefault popitem add discard "
+                      "appendleft extendleft popleft rotate move_to_end intersection_update difference_update "
                       "symmetric_difference_update subtract fill").split())
 
 

@@ -64,7 +64,7 @@ class TracedLoop:
         self.trace: Trace = current().ground
         self.goes_on, self.test_fn, self.body_fn, self.flag = goes_on, test_fn, body_fn, flag
         self.places, self.read, self.where = list(places), read, user_line()
-        self.before = [p.get() for p in places]
+        self.before, self.named = [p.get() for p in places], len(places)
         self.dropped: dict[int, tuple[str, type[Exception]]] = {}
         self.guarded: dict[int, Any] = {}
         self.flags = {i for i, value in enumerate(self.before) if isinstance(value, bool)}
@@ -92,8 +92,8 @@ class TracedLoop:
         for i, (place, value) in enumerate(zip(self.places, values, strict=True)):
             if i in self.dropped and (i not in self.missing or i in self.defined):
                 leave_empty(self.where, place.name, *self.dropped[i])
-            if not place.is_variable:
-                noted(place)                    # a block around this one changes it, too
+            if i >= self.named or not place.is_variable:
+                noted(place, True)              # a block around this one changes it, too
             place.put(value)
         for i in self.guarded:
             if self._is_checked(i):             # it is read now: Python would stop here, too
