@@ -36,7 +36,7 @@ class Multiply:
 def test_the_docstring_stays_and_the_body_goes(lesson):
     text = workspace.stub(lesson, lesson.exercise("unbroadcast"))
     assert "# Write   axes_to_sum, below. Its docstring says what it must do." in text
-    assert "from minipd.ops.shapes import broadcast_shapes\n" in text
+    assert "from minipd.ops.shapes import broadcast_shapes, stretches\n" in text
     assert text.endswith('''
     >>> axes_to_sum((4, 2, 3), (2, 1))
     (0, 2)
