@@ -115,11 +115,13 @@ class Ground:
     """What stands below all layers: it runs a call of a row on payloads.  Most take no notice of what else it is told.
 
     lazy: it notes calls, and computes them later.  layers: what it is told of the layers that are being called, if it
-    wants to know (`enter(name)`, `leave()`).
+    wants to know (`enter(name)`, `leave()`).  whole: it makes a call of a function that is one operator elsewhere
+    (`framework.whole`), if it wants to.
     """
 
     lazy = False
     layers: Any = None
+    whole: Any = None
 
     def run(self, row: Any, payloads: Any, attrs: dict) -> Any:
         """The result of a call, a payload; a tuple of them for rows with more than one result."""

@@ -41,6 +41,7 @@ from minipd.ir.operation import Operation
 from minipd.ir.program import Program
 from minipd.ir.types import DenseTensorType
 from minipd.ir.value import Value, describe
+from minipd.ir.whole import Call, written_behind
 
 __all__ = ["Trace"]
 
@@ -71,6 +72,7 @@ class Trace(Ground):
         self.scopes: list[Scope] = []
         self.layers = CalledLayers()
         self.draws_inside = False                   # whether a region has drawn random numbers
+        self._inside_whole = False
 
     # ---------------------------------------------------------------------------------- the interpreter protocol
     def run(self, row: Row, payloads: Sequence[Any], attrs: dict[str, Any]) -> Any:
@@ -90,6 +92,28 @@ class Trace(Ground):
             extra["as_written"] = tuple(written)
         results = self.build.call(row, values, attrs, extra)
         return results if row.multi else results[0]
+
+    def whole(self, function: Callable, args: tuple, named: dict[str, Any]) -> Any:
+        """Make a call of a function that is one operator of Paddle's, and note what it wrote."""
+        if self._inside_whole:
+            return function(*args, **named)
+        build, block, before = self.build, self.build.block, self.build.block.back()
+        call = Call(function, args, named)
+        self._inside_whole = True
+        try:
+            out = function(*args, **named)
+        finally:
+            self._inside_whole = False
+        if self.build is build and build.block is block:            # no segment has ended meanwhile
+            call.note(out, written_behind(block, before), self._known, self._is_key)
+        return out
+
+    def _known(self, payload: Any) -> Value | None:
+        """The value that stands for a payload, if there is one."""
+        return payload if isinstance(payload, Value) else self._captured.get(id(payload))
+
+    def _is_key(self, op: Operation) -> bool:
+        return op.name() == "pd_op.draw_key" or op.name() == "pd_op.data" and op.attributes["name"].value in self.draws
 
     def where(self) -> tuple[str, str]:
         """The user's line, and the path of the layer, to which a call belongs."""

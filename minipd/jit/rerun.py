@@ -60,6 +60,9 @@ class _Rerun:
                     env[op.result(0)] = x
             elif name == "builtin.shadow_output":
                 self.outputs[op.attributes["output_name"].value] = env[op.operand_source(0)]
+            elif name == "builtin.set_parameter":
+                with using(grad=False):
+                    self.state[op.attributes["parameter_name"].value].set_value(env[op.operand_source(0)].detach())
             elif name == "cf.yield":
                 return [env[v] for v in op.operands_source()]
             elif op.row is not None:

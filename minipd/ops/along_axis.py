@@ -12,6 +12,7 @@ from minipd.framework import dtype as dtypes
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
+from minipd.framework.whole import whole
 from minipd.ops.broadcast import Expand, ExpandAs
 from minipd.ops.by_number import GatherNd, IndexPut, ScatterNdAdd, an_axis, columns, gathered_shape, require_index
 from minipd.ops.cast import cast
@@ -92,6 +93,7 @@ def tuples_along(indices: Tensor, axis: int) -> Tensor:
 
 
 # ------------------------------------------------------------------------------------------- public functions
+@whole
 def put_along_axis(arr: Tensor, indices: Tensor, values: Any, axis: int, reduce: str = "assign",
                    include_self: bool = True, broadcast: bool = True) -> Tensor:
     """arr with `values` written at the numbers `indices` along `axis`, or reduced with what is there.

@@ -9,6 +9,7 @@ from minipd.framework.layout import row_major
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
+from minipd.framework.whole import whole
 from minipd.ops.broadcast import as_operand, reduce_to
 from minipd.ops.creation import Full, full_like, to_tensor
 from minipd.ops.reshape import Reshape, reshape
@@ -102,6 +103,7 @@ def _offset(offset: int, x: Tensor, axis1: int, axis2: int) -> int:
     return offset if is_symbolic(n) or is_symbolic(m) else max(-n, min(offset, m))
 
 
+@whole
 def diagonal(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str | None = None) -> Tensor:
     """The diagonals of the matrices in two dimensions, in a new last dimension: a view.
 
@@ -151,6 +153,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     return FillDiagonalTensor(zeros, input, offset=offset, dim1=a, dim2=b)
 
 
+@whole
 def diag(x: Tensor, offset: int = 0, padding_value: Any = 0, name: str | None = None) -> Tensor:
     """The diagonal of a matrix; or, of 1 dimension, the matrix with x on its diagonal and `padding_value` elsewhere.
 

@@ -11,6 +11,7 @@ from minipd.framework import philox
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
+from minipd.framework.whole import whole
 from minipd.ops.cast import cast
 from minipd.ops.elementary import exp
 from minipd.ops.making import into
@@ -101,6 +102,7 @@ class StandardGamma:
 
 
 # ------------------------------------------------------------------------------------------- public functions
+@whole
 def bernoulli(x: Tensor, p: float | None = None, name: str | None = None) -> Tensor:
     """1 with probability x, else 0, in x's dtype; with p, with that probability everywhere.
 

@@ -16,6 +16,7 @@ from minipd.framework.dim import prod
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
+from minipd.framework.whole import whole
 from minipd.ops.accumulate import add_at
 from minipd.ops.broadcast import as_operand
 from minipd.ops.cast import cast
@@ -201,6 +202,7 @@ def embedding(x: Tensor, weight: Tensor, padding_idx: int | None = None, sparse:
     return out
 
 
+@whole
 def take_along_axis(arr: Tensor, indices: Tensor, axis: int, broadcast: bool = True, *,
                     out: Tensor | None = None) -> Tensor:
     """Elements of arr by number along `axis`; the other dimensions of `indices` are arr's, or 1 (then they stretch),

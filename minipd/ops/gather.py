@@ -8,6 +8,7 @@ from minipd.framework import dtype as dtypes
 from minipd.framework.dim import prod
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
+from minipd.framework.whole import whole
 from minipd.ops.by_number import Gather, GatherNd, an_axis, require_index
 from minipd.ops.cast import cast
 from minipd.ops.division import remainder
@@ -50,6 +51,7 @@ def gather(x: Tensor, index: Tensor, axis: Any = None, name: str | None = None, 
     return into(out, found)
 
 
+@whole
 def index_select(x: Tensor, index: Tensor, axis: int = 0, name: str | None = None, *,
                  out: Tensor | None = None) -> Tensor:
     """The slices of x at the numbers `index` along `axis`.   index: int [n]
@@ -97,6 +99,7 @@ def shard_index(input: Tensor, index_num: int, nshards: int, shard_id: int, igno
     return where(logical_and(input >= first, input < first + size), input - first, ignore_value)
 
 
+@whole
 def gather_nd(x: Tensor, index: Tensor, name: str | None = None) -> Tensor:
     """The slices of x at tuples of numbers, which stand in the last dimension of `index`.
 

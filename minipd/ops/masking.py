@@ -9,6 +9,7 @@ from minipd.framework.dim import same
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import write
+from minipd.framework.whole import whole
 from minipd.ops import math
 from minipd.ops.broadcast import Expand
 from minipd.ops.by_number import Gather
@@ -25,6 +26,7 @@ def _check_mask(what: str, mask: Tensor) -> None:
         raise TypeError(f"{what}: expected a bool mask, got {describe(mask.payload)}; write a comparison, mask != 0")
 
 
+@whole
 def masked_fill(x: Tensor, mask: Tensor, value: Any, name: str | None = None) -> Tensor:
     """x with `value`, a number or a 0-D tensor, where the mask holds.   x and mask broadcast
 

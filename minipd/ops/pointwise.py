@@ -11,6 +11,7 @@ from minipd.framework.meta import Meta, describe
 from minipd.framework.row import op
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import write
+from minipd.framework.whole import whole
 from minipd.ops.cast import cast
 from minipd.ops.creation import clone
 from minipd.ops.embedding import take_along_axis
@@ -88,6 +89,7 @@ def _ends(dtype: np.dtype, low: Any, high: Any) -> tuple[Any, Any]:
 clamp = clip
 
 
+@whole
 def lerp(x: Tensor, y: Tensor, weight: Any, name: str | None = None) -> Tensor:
     """x + weight * (y - x), broadcast: linear interpolation.   weight: a number or a tensor.
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from minipd.framework import dtype as dtypes
 from minipd.framework.dim import prod
 from minipd.framework.tensor import Tensor
+from minipd.framework.whole import whole
 from minipd.ops.cast import cast
 from minipd.ops.creation import full, ones_like
 from minipd.ops.embedding import TakeAlongAxis
@@ -143,6 +144,7 @@ def _median(what: str, x: Any, axis: Any, keepdim: bool, mode: str, ignore_nan: 
     return found, rows.result(rows.at(rows.order, maximum(place, 0.0)), keepdim)
 
 
+@whole
 def median(x: Tensor, axis: int | None = None, keepdim: bool = False, mode: str = "avg", name: str | None = None, *,
            out: Any = None) -> Any:
     """The element in the middle over `axis` (None: all) when they are in order; NaN if there is one.

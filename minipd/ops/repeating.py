@@ -9,6 +9,7 @@ import numpy as np
 from minipd.framework.dim import is_symbolic, same
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
+from minipd.framework.whole import whole
 from minipd.ops.broadcast import Expand
 from minipd.ops.by_number import Gather, an_axis
 from minipd.ops.creation import sizes
@@ -19,6 +20,7 @@ __all__ = ["repeat", "repeat_interleave", "tile"]
 
 
 @spread(1)
+@whole
 def tile(x: Tensor, repeat_times: Any, name: str | None = None) -> Tensor:
     """x repeated along each dimension; both numbers of dimensions are brought to the same by leading ones.
 
@@ -46,6 +48,7 @@ def repeat(input: Tensor, repeats: Any) -> Tensor:
     return tile(input, repeats)
 
 
+@whole
 def repeat_interleave(x: Tensor, repeats: Any, axis: int | None = None, name: str | None = None, *,
                       output_size: int | None = None) -> Tensor:
     """Each slice along `axis` repeated; without an axis, each element, in row-major order.

@@ -7,6 +7,7 @@ from typing import Any
 from minipd.framework import dtype as dtypes
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
+from minipd.framework.whole import whole
 from minipd.ops.broadcast import Expand
 from minipd.ops.by_number import IndexAdd, IndexPut, ScatterNdAdd, an_axis, require_index
 from minipd.ops.cast import cast
@@ -27,6 +28,7 @@ def _same_dtype(what: str, x: Tensor, value: Tensor) -> None:
                         f"{describe(value.payload)}; cast one of them")
 
 
+@whole
 def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True, name: str | None = None,
             out: Tensor | None = None) -> Tensor:
     """x with the rows of `updates` written at the row numbers `index`; or, if not `overwrite`, the sums of the rows of
@@ -48,6 +50,7 @@ def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True, n
     return into(out, ScatterNdAdd(IndexPut(x, tuples, 0), tuples, updates))
 
 
+@whole
 def scatter_nd_add(x: Tensor, index: Tensor, updates: Tensor, name: str | None = None) -> Tensor:
     """x with `updates` added at tuples of numbers.   index: int [..., k]; updates: [..., dimensions k.. of x]
 

@@ -10,6 +10,7 @@ from minipd.framework.dim import is_symbolic
 from minipd.framework.meta import describe
 from minipd.framework.room import require_room
 from minipd.framework.tensor import Tensor
+from minipd.framework.whole import whole
 from minipd.ops.broadcast import broadcast_tensors
 from minipd.ops.by_number import Gather
 from minipd.ops.creation import Full, to_tensor
@@ -136,6 +137,7 @@ def block_diag(inputs: Any, name: str | None = None) -> Tensor:
 
 
 # ------------------------------------------------------------------------------------------------ all pairings
+@whole
 def meshgrid(*args: Any, indexing: str = "ij", name: str | None = None) -> list[Tensor]:
     """Tensors of 1 dimension (or a list of them), each repeated along the dimensions of the others.
 
@@ -190,6 +192,7 @@ def combinations(x: Tensor, r: int = 2, with_replacement: bool = False, name: st
 
 
 # ------------------------------------------------------------------------------------------------------- apart
+@whole
 def unbind(input: Tensor, axis: int = 0) -> list[Tensor]:
     """The slices of input along `axis`, without that dimension: views.
 
@@ -203,6 +206,7 @@ def unbind(input: Tensor, axis: int = 0) -> list[Tensor]:
     return [input[(*index, i)] for i in range(input.payload.shape[at])]
 
 
+@whole
 def unstack(x: Tensor, axis: int = 0, num: int | None = None) -> list[Tensor]:
     """The slices of x along `axis`, without that dimension.   num: how many they are, checked"""
     parts = unbind(x, axis)

@@ -7,6 +7,7 @@ from typing import Any
 from minipd.framework import dtype as dtypes
 from minipd.framework.dim import is_symbolic, prod
 from minipd.framework.tensor import Tensor
+from minipd.framework.whole import whole
 from minipd.ops.cast import cast
 from minipd.ops.complex import is_complex
 from minipd.ops.elementary import sqrt
@@ -61,6 +62,7 @@ def count_numbers(x: Tensor, axis: Any, keepdim: bool) -> Tensor:
     return sum(x == x, axis, keepdim=keepdim)
 
 
+@whole
 def var(x: Tensor, axis: Any = None, unbiased: bool | None = None, keepdim: bool = False, name: str | None = None, *,
         correction: float = 1, out: Tensor | None = None) -> Tensor:
     """The variance over `axis` (None: all): the mean square of the distance from the mean, or rather its sum, divided
@@ -88,6 +90,7 @@ def var(x: Tensor, axis: Any = None, unbiased: bool | None = None, keepdim: bool
     return into(out, total / max(float(n) - correction, 0.0))
 
 
+@whole
 def std(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = False, name: str | None = None, *,
         correction: float = 1, out: Tensor | None = None) -> Tensor:
     """The standard deviation over `axis` (None: all): the square root of the variance (see `var`).

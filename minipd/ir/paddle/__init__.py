@@ -21,10 +21,11 @@ from minipd.ir.paddle import optimizer_forms as _optimizers
 from minipd.ir.paddle import random_forms as _random
 from minipd.ir.paddle import recurrent_forms as _recurrent
 from minipd.ir.paddle import shape_forms as _shapes
+from minipd.ir.paddle import whole_forms as _wholes
 from minipd.ir.paddle.load import from_paddle
 from minipd.ir.paddle.save import to_paddle
 
 #: modules that fill the tables of forms
-FORMS = (_effects, _functions, _layers, _making, _math, _optimizers, _random, _recurrent, _shapes)
+FORMS = (_effects, _functions, _layers, _making, _math, _optimizers, _random, _recurrent, _shapes, _wholes)
 
 __all__ = ["from_paddle", "to_paddle"]

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from minipd.ir.operation import Operation
     from minipd.ir.paddle.load import Loader
-    from minipd.ir.paddle.save import Call, Saver
+    from minipd.ir.paddle.save import Call, Saver, Whole
 
-__all__ = ["LOADS", "SAVES", "form", "loads"]
+__all__ = ["LOADS", "SAVES", "WHOLES", "Apart", "form", "loads", "whole_form"]
 
 Save = Callable[["Saver", "Call"], Any]
 Load = Callable[["Loader", "Operation"], Any]
@@ -31,6 +31,12 @@ Load = Callable[["Loader", "Operation"], Any]
 SAVES: dict[str, Save] = {}
 #: Paddle's operator -> how to read it
 LOADS: dict[str, Load] = {}
+#: a public function that calls several of our operators -> how to write it as Paddle's function does
+WHOLES: dict[str, Callable[[Saver, Whole], Any]] = {}
+
+
+class Apart(Exception):
+    """This call of a function is written as the operators that it called."""
 
 
 def form(*ours: str, paddle: str | tuple[str, ...] | None = None) -> Callable[[type], type]:
@@ -55,5 +61,17 @@ def loads(*theirs: str) -> Callable[[Load], Load]:
         for name in theirs:
             assert name not in LOADS, f"two forms of Paddle's {name}"
             LOADS[name] = function
+        return function
+    return register
+
+
+def whole_form(*functions: str) -> Callable[[Callable[[Saver, Whole], Any]], Callable]:
+    """Register how calls of public functions are written that Paddle has an operator for, and we have not.
+
+    The function gets the call, and returns the results; it may raise `Apart`.
+    """
+
+    def register(function: Callable[[Saver, Whole], Any]) -> Callable:
+        WHOLES.update(dict.fromkeys(functions, function))
         return function
     return register

@@ -20,6 +20,7 @@ from minipd.ir.carried import Place
 from minipd.ir.operation import Operation
 from minipd.ir.paddle.axes import one_axis
 from minipd.ir.paddle.form import LOADS, Load
+from minipd.ir.paddle.functions import function
 from minipd.ir.paddle.load import Loader
 from minipd.ir.paddle.save import problem
 from minipd.ir.paddle.signatures import REQUIRED, Signature, signature
@@ -32,7 +33,8 @@ __all__ = ["gradient_of"]
 #: the only attribute that a rule may read for it to be called as it is
 AXIS = {"softmax", "log_softmax"}
 #: linear in an operand that X_grad leaves out, which has the shape of the result
-LIKE_RESULT = {"tril", "triu", "set_value", "set_value_", "set_value_with_tensor", "set_value_with_tensor_", "assign"}
+LIKE_RESULT = {"tril", "triu", "set_value", "set_value_", "set_value_with_tensor", "set_value_with_tensor_", "assign",
+               "scatter", "scatter_nd_add"}
 
 
 def gradient_of(name: str) -> Load | None:
@@ -277,9 +279,25 @@ def _dropout(at: Loader, op: Operation) -> Any:
 
 def _embedding(at: Loader, op: Operation) -> Any:
     ids, weight, g = at.inputs(op)
-    if op.attributes["padding_idx"].value != -1:
-        raise at.refuse()
+    padding = op.attributes["padding_idx"].value
+    if padding != -1:
+        counts = at.row("cast", at.row("not_equal", ids, padding), dtype=g.dtype)
+        g = at.row("multiply", g, at.row("unsqueeze", counts, axis=(counts.ndim,)))
     return at.row("embedding_grad", ids, g, weight)
+
+
+def _shuffled(at: Loader, op: Operation) -> Any:
+    g, = at.inputs(op)
+    a = at.attrs(op)
+    return at.call(function("nn.functional.pixel_unshuffle"), g, a["upscale_factor"], a["data_format"])
+
+
+def _huber(at: Loader, op: Operation) -> Any:
+    """The slope is the distance, at most delta."""
+    rest, g = at.inputs(op)
+    delta = at.attrs(op)["delta"]
+    slope = at.row("multiply", g, at.row("clip", rest, min=-delta, max=delta))
+    return [at.row("subtract", 0.0, slope), slope]
 
 
 def _cross_entropy(at: Loader, op: Operation) -> Any:
@@ -297,5 +315,6 @@ def _cross_entropy(at: Loader, op: Operation) -> Any:
 DIRECT: dict[str, Load] = {
     **dict.fromkeys(("reshape", "squeeze", "unsqueeze", "flatten"), _reshaped), "cast": _cast, "transpose": _transposed,
     "split": _split, "split_with_num": _split, "unbind": _unbind, "unstack": _unbind, "dropout": _dropout,
-    "embedding": _embedding, "cross_entropy_with_softmax": _cross_entropy,
+    "embedding": _embedding, "pixel_shuffle": _shuffled, "huber_loss": _huber,
+    "cross_entropy_with_softmax": _cross_entropy,
 }

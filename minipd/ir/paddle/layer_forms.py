@@ -278,7 +278,7 @@ def load_batch_norm(at: Loader, op: Operation) -> Any:
 def load_group_norm(at: Loader, op: Operation) -> Any:
     a, (x, scale, bias) = at.attrs(op), at.inputs(op)
     layout = a.get("data_format", "NCHW")
-    if any(not r.use_empty() for r in op.results()[1:]):
+    if any(user.name() != f"{op.name()}_grad" for r in op.results()[1:] for user in r.all_used_ops()):
         raise at.refuse()
     x = first_channels(at, x, layout)
     n, c, *sizes = x.shape
@@ -390,6 +390,32 @@ class SequenceLoss:
         if any(x is None for x in at.inputs(op)) or not op.result(1).use_empty():
             raise at.refuse()
         return [at.row(op.name().partition(".")[2], *at.inputs(op), **at.attrs(op)), None]
+
+
+@loads("mean_all")
+def load_mean_all(at: Loader, op: Operation) -> Any:
+    x, = at.inputs(op)
+    return at.row("mean", x, axis=tuple(range(x.ndim)), keepdim=False)
+
+
+@loads("huber_loss")
+def load_huber_loss(at: Loader, op: Operation) -> Any:
+    """r^2 / 2 where |r| is at most delta, else delta (|r| - delta / 2); r is what the label has more."""
+    x, label = at.inputs(op)
+    delta = at.attrs(op)["delta"]
+    rest = at.row("subtract", label, x)
+    size = at.row("abs", rest)
+    near = at.row("multiply", at.row("multiply", rest, rest), 0.5)
+    far = at.row("multiply", at.row("subtract", size, delta / 2), delta)
+    return [at.row("where", at.row("less_equal", size, delta), near, far), rest]
+
+
+@loads("nll_loss")
+def load_nll_loss(at: Loader, op: Operation) -> Any:
+    a, (x, label, weight) = at.attrs(op), at.inputs(op)
+    if any(user.name() != "pd_op.nll_loss_grad" for user in op.result(1).all_used_ops()):
+        raise at.refuse()
+    return [at.call(function("nn.functional.nll_loss"), x, label, weight, a["ignore_index"], a["reduction"]), None]
 
 
 @loads("one_hot")

@@ -332,6 +332,8 @@ def _combine(at: Loader, op: Operation) -> Sequence[Value | None]:
 
 def _split(at: Loader, op: Operation) -> Sequence[Value | None]:
     vector = op.operand_source(0)
+    if vector in at.absent:
+        return [None] * op.num_results()
     if vector not in at.vectors:                # of an operation that stays, whose sizes have names of their own
         ours = at.value(vector)
         type = ours.type()
@@ -407,5 +409,5 @@ def _while(at: Loader, op: Operation) -> list[Value | None]:
 STRUCTURE: dict[str, Callable[[Loader, Operation], Sequence[Value | None]]] = {
     "pd_op.data": _data, "builtin.parameter": _parameter, "builtin.constant": _parameter, "builtin.combine": _combine,
     "builtin.split": _split, "pd_op.full": _constant, "pd_op.full_int_array": _constant, "pd_op.if": _if,
-    "pd_op.while": _while, **dict.fromkeys(("builtin.set_parameter", "cf.yield"), _state), "builtin.shadow_output": _shown,
+    "pd_op.while": _while, "builtin.shadow_output": _shown, "builtin.set_parameter": _state, "cf.yield": _state,
 }

@@ -14,6 +14,7 @@ from minipd.ir.paddle.shape_forms import parted
 from minipd.ir.types import DenseTensorType, VectorType
 from minipd.ops.broadcast import broadcast_tensors
 from minipd.ops.matrices.einstein import einsum
+from minipd.ops.quantiles import median
 from minipd.ops.repeating import repeat_interleave
 
 __all__: list[str] = []
@@ -72,6 +73,15 @@ def load_full_batch_size_like(at: Loader, op: Operation) -> Any:
     shape = list(a["shape"])
     shape[a["output_dim_idx"]] = x.shape[a["input_dim_idx"]]
     return at.row("full", shape=tuple(shape), value=a["value"], dtype=a["dtype"])
+
+
+@loads("median")
+def load_median(at: Loader, op: Operation) -> Any:
+    """Paddle's gives the places of the middle as well, for its gradient."""
+    a, (x,) = at.attrs(op), at.inputs(op)
+    if len(a["axis"]) > 1 or any(user.name() != "pd_op.median_grad" for user in op.result(1).all_used_ops()):
+        raise at.refuse()
+    return [at.call(median, x, a["axis"][0] if a["axis"] else None, a["keepdim"], a["mode"]), None]
 
 
 @loads("einsum")

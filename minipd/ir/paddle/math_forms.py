@@ -319,7 +319,8 @@ class AlongOneAxis:
     """Paddle's axis may be negative."""
 
     def save(to, call):
-        return save_same(to, call)
+        out = save_same(to, call)
+        return flowing(call, out) if call.row.name == "argsort" else out
 
     def load(at, op):
         a, (x,) = at.attrs(op), at.inputs(op)
@@ -364,7 +365,9 @@ class PNorm:
         axes, rank = a["axis"] if isinstance(a["axis"], tuple) else (a["axis"],), x.ndim
         attrs = {"porder": a["porder"], "keepdim": a["keepdim"], "axis": -1, "asvector": True}
         if len(axes) in (1, rank):
-            attrs |= {"axis": axes[0], "asvector": False} if len(axes) == 1 else {}
+            if len(axes) == 1:
+                shown = call.shown["axis"]
+                attrs |= {"axis": shown[0] if isinstance(shown, tuple) and shown else axes[0], "asvector": False}
             return to.op("p_norm", call.tensors, attrs, call.types)
         # several axes are made one, and that the last
         rest = [i for i in range(rank) if i not in axes]

@@ -190,7 +190,8 @@ def load_adamax(at: Loader, op: Operation) -> Any:
         raise at.refuse()
     rate, p1 = (of_dtype(at, scalar(at, x), param.dtype) for x in (rate, b1))
     m = mixed(at, m, grad, a["beta1"])
-    largest = at.row("maximum", at.row("abs", grad), at.row("add", at.row("multiply", largest, a["beta2"]), a["epsilon"]))
+    largest = at.row("add", at.row("multiply", largest, a["beta2"]), a["epsilon"])
+    largest = at.row("maximum", at.row("abs", grad), largest)
     factor = at.row("divide", rate, at.row("subtract", 1.0, p1))
     change = at.row("multiply", factor, at.row("divide", m, largest))
     return [at.row("subtract", param, change), m, largest, None]

@@ -16,15 +16,17 @@ from minipd.ir.block import Block
 from minipd.ir.builder import ANYWHERE, CPU, Builder
 from minipd.ir.dialect import COMMON_ATTRIBUTES
 from minipd.ir.operation import Operation, user_error
-from minipd.ir.paddle.form import SAVES
+from minipd.ir.paddle.form import SAVES, WHOLES, Apart
+from minipd.ir.paddle.in_place import written_operands
 from minipd.ir.paddle.reasons import REASONS, our_name, paddles_name
 from minipd.ir.paddle.signatures import REQUIRED, Signature, of_kind, signature
 from minipd.ir.program import Program
 from minipd.ir.schema import constant_of, mutable_operands, number_of_tensors, static_attrs, vector_result
 from minipd.ir.types import NULL_TYPE, DenseTensorType, Type, VectorType
 from minipd.ir.value import OpResult, Value
+from minipd.ir.whole import Group, group_of
 
-__all__ = ["Call", "Saver", "problem", "to_paddle"]
+__all__ = ["Call", "Saver", "Whole", "problem", "to_paddle"]
 
 
 def to_paddle(program: Program) -> Program:
@@ -87,6 +89,24 @@ class Call:
                                  user_error(self.op, f"{name}={self.attrs[name]!r}"), "save the program of one process")
 
 
+class Whole:
+    """A call of a public function, as its form reads it.
+
+    tensors: parameter -> value of the new program, or a list of them; a parameter that was not given is not there.
+    sources: the same values in the old program.  args: what else was given.  types: of the results.
+    """
+
+    def __init__(self, saver: Saver, group: Group):
+        self.group = group
+        #: see `Call`
+        self.flows = False
+        self.sources = group.tensors
+        self.tensors: dict[str, Any] = {k: [saver.values[m] for m in v] if isinstance(v, list) else saver.values[v]
+                                        for k, v in group.tensors.items()}
+        self.args = group.args
+        self.types: list[Type] = [v.type() for v in group.results]
+
+
 def said_of(op: Operation) -> list[tuple[str, Any]]:
     """How attributes were written.  It is a fact about the operation, which a text may have in any form: what are no
     pairs of a name and a value says nothing."""
@@ -139,10 +159,12 @@ class Saver:
         self.values: dict[Value, Value] = {}
         self.common: dict[str, Attribute] = {}
         self.constants: list[Operation] = []
+        self.wholes: dict[Operation, Group] = {}    # the last operation of a call that is written as one -> all of it
+        self.parts: set[Operation] = set()          # the others
 
     def block(self, source: Block, target: Block) -> None:
         """Translate `source` into `target`; what waits is on a stack, so nesting costs no frames."""
-        pending = [(iter(source.ops), target)]
+        pending = [(iter(self.grouped(source)), target)]
         while pending:
             ops, into = pending[-1]
             op = next(ops, None)
@@ -158,18 +180,71 @@ class Saver:
                         copy = inner.add_arg(arg.type())
                         copy.attributes.update(arg.attributes)
                         self.values[arg] = copy
-                    pending.append((iter(old.ops), inner))
+                    pending.append((iter(self.grouped(old)), inner))
             if new is not None and len(new.regions) > 1:        # regions in their order
                 count = sum(len(r.blocks) for r in new.regions)
                 pending[-count:] = reversed(pending[-count:])
 
+    def grouped(self, block: Block) -> list[Operation]:
+        """The operations of a block; those that a function wrote which has a form are noted."""
+        ops = block.ops
+        for op in ops:
+            group = group_of(op, said_of(op), is_key) if "as_written" in op.attributes else None
+            if group is not None and group.function in WHOLES:
+                self.wholes[op] = group
+                self.parts.update(group.ops[:-1])
+        return ops
+
+    def whole(self, op: Operation, group: Group) -> None:
+        """Write a call as one, or as the operations that it called."""
+        before = self.build.block.back()
+        self.common = self.common_of(op)
+        call = Whole(self, group)
+        try:
+            results = WHOLES[group.function](self, call)
+        except (Apart, InputError):
+            self.undo(before)
+            for part in group.ops:
+                self.one(part)
+            return
+        results = [results] if isinstance(results, Value) else results
+        for old, new in zip(group.results, results, strict=True):
+            self.stands_for(old, new, call.flows)
+
     def operation(self, op: Operation) -> Operation | None:
         """Translate one operation; returns the copy if it is one that owns regions."""
-        self.common = {k: a for k, a in op.attributes.items() if k in COMMON_ATTRIBUTES - {"place", "as_written"}}
-        for name, given in said_of(op):
-            if name == "struct_name":
-                self.common[name] = attribute(given)
+        if op in self.parts:
+            return None
+        if op in self.wholes:
+            self.whole(op, self.wholes[op])
+            return None
+        return self.one(op)
+
+    def common_of(self, op: Operation) -> dict[str, Attribute]:
+        common = {k: a for k, a in op.attributes.items() if k in COMMON_ATTRIBUTES - {"place", "as_written"}}
+        return common | {name: attribute(given) for name, given in said_of(op) if name == "struct_name"}
+
+    def undo(self, before: Operation | None) -> None:
+        """Erase what a form has written until it gave up."""
+        while (last := self.build.block.back()) is not before:
+            assert last is not None
+            last.erase()
+
+    def stands_for(self, old: Value, new: Value, flows: bool) -> None:
+        self.values[old] = new
+        for flag in ("stop_gradient", "persistable"):
+            if flows and flag == "stop_gradient":
+                new.stop_gradient = False
+            elif old.attribute(flag) is not None and new.attribute(flag) != old.attribute(flag):
+                new.set_attribute(flag, old.attribute(flag))        # type: ignore[arg-type]
+
+    def one(self, op: Operation) -> Operation | None:
+        """Translate one operation by itself."""
+        self.common = self.common_of(op)
         row = op.row
+        if op.name() == "builtin.set_parameter" and is_written(self.values[op.operand_source(0)],
+                                                               op.attributes["parameter_name"]):
+            return None
         if row is None or not op.name().startswith("pd_op.") or row.name in PLAIN or row.name in REASONS:
             return None if is_key(op) else self.copy(op)
         before = self.build.block.back()
@@ -179,20 +254,13 @@ class Saver:
         except InputError:
             if self.strict:
                 raise
-            while self.build.block.back() is not before:        # what the form has written until then
-                self.build.block.back().erase()                 # type: ignore[union-attr]
+            self.undo(before)
             return self.copy(op)
         if isinstance(results, Value):
             results = [results]
         for old, new in zip(op.results(), results, strict=True):
-            if new is None:             # a result that nobody uses
-                continue
-            self.values[old] = new
-            for flag in ("stop_gradient", "persistable"):
-                if call.flows and flag == "stop_gradient":
-                    new.stop_gradient = False
-                elif old.attribute(flag) is not None and new.attribute(flag) != old.attribute(flag):
-                    new.set_attribute(flag, old.attribute(flag))        # type: ignore[arg-type]
+            if new is not None:         # a result that somebody uses
+                self.stands_for(old, new, call.flows)
         return None
 
     def as_kind(self, kind: str, given: Attribute) -> Attribute:
@@ -301,6 +369,16 @@ CONSTANTS = ("pd_op.full", "pd_op.full_int_array")
 #: row -> which of its operands is the key of a random draw
 KEYS = {"uniform": 0, "gaussian": 0, "randint": 0, "randperm": 0, "dropout": 1, "multinomial": 1, "poisson": 1,
         "binomial": 2, "standard_gamma": 1}
+
+
+def is_written(value: Value, name: Attribute) -> bool:
+    """Whether an operator of Paddle's gives this value by writing the state of that name in place."""
+    made = value.get_defining_op()
+    for old, new in [] if made is None else written_operands(made):
+        read = old.get_defining_op()
+        if new is value and read is not None and read.attributes.get("parameter_name") == name:
+            return True
+    return False
 
 
 def is_key(op: Operation) -> bool:

@@ -12,6 +12,7 @@ from minipd.framework import dtype as dtypes
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import write
+from minipd.framework.whole import whole
 from minipd.ops import activation, random
 from minipd.ops.activation import Gelu, LogSoftmax, log_sigmoid, relu, sigmoid, softmax, swiglu
 from minipd.ops.cast import cast
@@ -34,6 +35,7 @@ logsigmoid = log_sigmoid
 
 
 # ------------------------------------------------------------------------------------------- lines with corners
+@whole
 def relu6(x: Tensor, name: str | None = None) -> Tensor:
     """min(max(x, 0), 6)."""
     return _between(x, 0.0, 6.0)
@@ -44,21 +46,25 @@ def _between(x: Tensor, low: float, high: float) -> Tensor:
     return where(x >= high, high, where(x <= low, low, x))
 
 
+@whole
 def hardtanh(x: Tensor, min: float = -1.0, max: float = 1.0, name: str | None = None) -> Tensor:
     """x held in [min, max]."""
     return _between(x, float(min), float(max))
 
 
+@whole
 def hardsigmoid(x: Tensor, slope: float = 0.1666667, offset: float = 0.5, name: str | None = None) -> Tensor:
     """slope x + offset, held in [0, 1]."""
     return _between(x * slope + offset, 0.0, 1.0)
 
 
+@whole
 def hardswish(x: Tensor, name: str | None = None) -> Tensor:
     """x min(max(x + 3, 0), 6) / 6.   (Howard et al., Searching for MobileNetV3, 2019)"""
     return x * _between(x + 3.0, 0.0, 6.0) / 6.0
 
 
+@whole
 def leaky_relu(x: Tensor, negative_slope: float = 0.01, name: str | None = None) -> Tensor:
     """x where it is not negative, else negative_slope x.
 
@@ -69,6 +75,7 @@ def leaky_relu(x: Tensor, negative_slope: float = 0.01, name: str | None = None)
     return where(x > 0.0, x, x * negative_slope)
 
 
+@whole
 def prelu(x: Tensor, weight: Tensor, data_format: str = "NCHW", name: str | None = None) -> Tensor:
     """x where it is positive, else weight x; weight [1], or [C] with one slope for each channel.   (He et al. 2015)
 
@@ -102,11 +109,13 @@ def rrelu(x: Tensor, lower: float = 1.0 / 8.0, upper: float = 1.0 / 3.0, trainin
     return where(x >= 0.0, x, x * random.uniform(x.shape, x.dtype, lower, upper))
 
 
+@whole
 def thresholded_relu(x: Tensor, threshold: float = 1.0, value: float = 0.0, name: str | None = None) -> Tensor:
     """x above the threshold, else `value`."""
     return where(x > threshold, x, float(value))
 
 
+@whole
 def hardshrink(x: Tensor, threshold: float = 0.5, name: str | None = None) -> Tensor:
     """x where it is farther from 0 than the threshold, else 0."""
     return where(_outside(x, threshold), x, 0.0)
@@ -116,6 +125,7 @@ def _outside(x: Tensor, threshold: float) -> Tensor:
     return logical_or(x > threshold, x < -threshold)
 
 
+@whole
 def softshrink(x: Tensor, threshold: float = 0.5, name: str | None = None) -> Tensor:
     """x moved towards 0 by the threshold, and no farther than 0."""
     if threshold < 0:
@@ -124,11 +134,13 @@ def softshrink(x: Tensor, threshold: float = 0.5, name: str | None = None) -> Te
 
 
 # --------------------------------------------------------------------------------------------- smooth ones
+@whole
 def elu(x: Tensor, alpha: float = 1.0, name: str | None = None) -> Tensor:
     """x where it is positive, else alpha (e^x - 1).   (Clevert, Unterthiner, Hochreiter 2015)"""
     return where(x > 0.0, x, expm1(minimum(x, 0.0)) * alpha)
 
 
+@whole
 def celu(x: Tensor, alpha: float = 1.0, name: str | None = None) -> Tensor:
     """x where it is positive, else alpha (e^(x / alpha) - 1).   (Barron 2017)"""
     if alpha == 0:
@@ -136,6 +148,7 @@ def celu(x: Tensor, alpha: float = 1.0, name: str | None = None) -> Tensor:
     return where(x > 0.0, x, expm1(minimum(x, 0.0) / alpha) * alpha)
 
 
+@whole
 def selu(x: Tensor, scale: float = 1.0507009873554804934193349852946,
          alpha: float = 1.6732632423543772848170429916717, name: str | None = None) -> Tensor:
     """scale x where x is positive, else scale alpha (e^x - 1).   (Klambauer et al. 2017)"""
@@ -149,11 +162,13 @@ def silu(x: Tensor, inplace: bool = False, name: str | None = None) -> Tensor:
     return write(x, activation.silu) if inplace else activation.silu(x)
 
 
+@whole
 def swish(x: Tensor, name: str | None = None) -> Tensor:
     """x sigmoid(x): another name of `silu`."""
     return activation.silu(x)
 
 
+@whole
 def softplus(x: Tensor, beta: float = 1, threshold: float = 20, name: str | None = None) -> Tensor:
     """log(1 + e^(beta x)) / beta; x itself where beta x exceeds the threshold."""
     soft: Any = 0.0 - log_sigmoid(x * -float(beta))            # not -log_sigmoid: its 0 would be -0
@@ -175,16 +190,19 @@ def gelu(x: Tensor, approximate: bool | str = False, name: str | None = None) ->
     return Gelu(x, approximate=approximate in (True, "tanh"))
 
 
+@whole
 def mish(x: Tensor, name: str | None = None) -> Tensor:
     """x tanh(softplus(x)).   (Misra 2019)"""
     return x * tanh(-log_sigmoid(-x))
 
 
+@whole
 def softsign(x: Tensor, name: str | None = None) -> Tensor:
     """x / (1 + |x|)."""
     return x / (abs(x) + 1.0)
 
 
+@whole
 def tanhshrink(x: Tensor, name: str | None = None) -> Tensor:
     """x - tanh(x)."""
     return x - tanh(x)
@@ -230,6 +248,7 @@ def glu(x: Tensor, axis: int = -1, name: str | None = None) -> Tensor:
     return a * sigmoid(b)
 
 
+@whole
 def maxout(x: Tensor, groups: int, axis: int = 1, name: str | None = None) -> Tensor:
     """The largest of each `groups` neighbours along `axis`, which has 1 / groups of its size then.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minipd.framework.tensor import Tensor
+from minipd.framework.whole import whole
 from minipd.ops import reduce
 from minipd.ops.math import maximum
 from minipd.ops.matrices.norms import vector_norm
@@ -23,6 +24,7 @@ def pairwise_distance(x: Tensor, y: Tensor, p: float = 2.0, epsilon: float = 1e-
     return vector_norm(x - y + epsilon, p, -1, keepdim)
 
 
+@whole
 def cosine_similarity(x1: Tensor, x2: Tensor, axis: int = 1, eps: float = 1e-8) -> Tensor:
     """x1 . x2 / max(|x1| |x2|, eps) over `axis`; x1 and x2 are broadcast.
 

@@ -7,6 +7,7 @@ from typing import Any
 from minipd.framework.dim import is_symbolic
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
+from minipd.framework.whole import whole
 from minipd.ops.by_number import require_index
 from minipd.ops.cast import cast
 from minipd.ops.creation import arange
@@ -17,6 +18,7 @@ from minipd.ops.reshape import unsqueeze
 __all__ = ["gather_tree", "one_hot", "sequence_mask"]
 
 
+@whole
 def one_hot(x: Tensor, num_classes: Any = -1, name: str | None = None) -> Tensor:
     """A 1 at each number, and 0 elsewhere.   x: int [...] -> float32 [..., num_classes]
 

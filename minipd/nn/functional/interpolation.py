@@ -8,6 +8,7 @@ from typing import Any
 from minipd.framework.dim import is_symbolic, same
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
+from minipd.framework.whole import whole
 from minipd.ops import geometry
 from minipd.ops.creation import assign
 from minipd.ops.creation import sizes as known_sizes
@@ -24,6 +25,7 @@ MODES = {"nearest": ("nearest", (1, 2, 3)), "linear": ("linear", (1,)), "bilinea
          "trilinear": ("linear", (3,)), "bicubic": ("cubic", (2,)), "area": ("area", (1, 2, 3))}
 
 
+@whole
 def interpolate(x: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
                 align_corners: bool = False, align_mode: int = 0, data_format: str | None = None,
                 recompute_scale_factor: bool | None = None, antialias: bool = False,

@@ -16,6 +16,7 @@ from minipd.framework.context import using
 from minipd.framework.dim import is_symbolic, prod
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
+from minipd.framework.whole import whole
 from minipd.ops.cast import cast, widened
 from minipd.ops.creation import shape_tuple, zeros
 from minipd.ops.elementary import rsqrt
@@ -50,6 +51,7 @@ def _scaled_and_shifted(what: str, x: Tensor, weight: Tensor | None, bias: Tenso
     return x
 
 
+@whole
 def layer_norm(x: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None,
                bias: Tensor | None = None, epsilon: float = 1e-5, name: str | None = None) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon) * weight + bias over the last dimensions.   (Ba, Kiros, Hinton 2016)
@@ -76,6 +78,7 @@ def _last_sizes(what: str, x: Tensor, normalized_shape: int | Sequence[int]) -> 
     return sizes
 
 
+@whole
 def group_norm(x: Tensor, num_groups: int, epsilon: float = 1e-5, weight: Tensor | None = None,
                bias: Tensor | None = None, data_format: str = "NCHW", name: str | None = None) -> Tensor:
     """Each sample's channels in num_groups groups, each standardised over its channels and all positions.
@@ -105,6 +108,7 @@ def _per_channel(x: Tensor, at: int) -> list[int]:
     return [-1 if i == at else 1 for i in range(x.ndim)]
 
 
+@whole
 def batch_norm(x: Tensor, running_mean: Tensor, running_var: Tensor, weight: Tensor | None = None,
                bias: Tensor | None = None, training: bool = False, momentum: float = 0.9, epsilon: float = 1e-5,
                data_format: str = "NCHW", use_global_stats: bool | None = None, name: str | None = None) -> Tensor:
@@ -141,6 +145,7 @@ def _follow(running: Tensor, batch: Tensor, momentum: float) -> None:
         running.set_value(new)
 
 
+@whole
 def instance_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
                   weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: bool = True,
                   momentum: float = 0.9, eps: float = 1e-5, data_format: str = "NCHW",
@@ -203,6 +208,7 @@ def local_response_norm(x: Tensor, size: int, alpha: float = 1e-4, beta: float =
     return x / (add_n(window) * (alpha / size) + k) ** beta
 
 
+@whole
 def normalize(x: Tensor, p: float = 2, axis: int = 1, epsilon: float = 1e-12, out: Tensor | None = None,
               name: str | None = None) -> Tensor:
     """x / max(|x|_p, epsilon), with the p-norm over `axis`.

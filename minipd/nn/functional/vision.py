@@ -7,6 +7,7 @@ from typing import Any
 from minipd.framework.dim import exact_div
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
+from minipd.framework.whole import whole
 from minipd.ops.fold import Fold, Unfold
 from minipd.ops.geometry import back, channels_last, first, ints, per_axis, spatial
 from minipd.ops.joining import concat
@@ -24,6 +25,7 @@ def _image(what: str, x: Tensor, data_format: str) -> tuple[Tensor, bool]:
     return first(x, last), last
 
 
+@whole
 def pixel_shuffle(x: Tensor, upscale_factor: int, data_format: str = "NCHW", name: str | None = None) -> Tensor:
     """Channels become pixels: x [N, C r^2, H, W] -> [N, C, H r, W r] with r = upscale_factor.
 
@@ -41,6 +43,7 @@ def pixel_shuffle(x: Tensor, upscale_factor: int, data_format: str = "NCHW", nam
     return back(x.reshape((n, c, h * r, w * r)), last)
 
 
+@whole
 def pixel_unshuffle(x: Tensor, downscale_factor: int, data_format: str = "NCHW", name: str | None = None) -> Tensor:
     """Pixels become channels, the opposite of pixel_shuffle: x [N, C, H r, W r] -> [N, C r^2, H, W].
 
@@ -54,6 +57,7 @@ def pixel_unshuffle(x: Tensor, downscale_factor: int, data_format: str = "NCHW",
     return back(x.reshape((n, c * r * r, h, w)), last)
 
 
+@whole
 def channel_shuffle(x: Tensor, groups: int, data_format: str = "NCHW", name: str | None = None) -> Tensor:
     """The first channel of every group, then the second of every group, ...: x [N, C, H, W].
 

@@ -13,6 +13,7 @@ from typing import Any
 from minipd.framework.dim import prod, same
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
+from minipd.framework.whole import whole
 from minipd.ops.broadcast import expand
 from minipd.ops.linalg import matmul
 from minipd.ops.matrices.parts import diagonal_of
@@ -22,6 +23,7 @@ from minipd.ops.shapes import agree
 __all__ = ["einsum"]
 
 
+@whole
 def einsum(equation: str, *operands: Tensor) -> Tensor:
     """The sum of products that `equation` writes down.
 

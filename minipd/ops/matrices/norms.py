@@ -11,6 +11,7 @@ from minipd.framework import dtype as dtypes
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import op
 from minipd.framework.tensor import Tensor
+from minipd.framework.whole import whole
 from minipd.ops.cast import cast
 from minipd.ops.complex import conj
 from minipd.ops.creation import full_like
@@ -198,6 +199,7 @@ def renorm(x: Tensor, p: float, axis: int, max_norm: float) -> Tensor:
 
 
 # ------------------------------------------------------------------------------------------------ distances
+@whole
 def dist(x: Tensor, y: Tensor, p: float = 2, name: str | None = None) -> Tensor:
     """The p-norm of x - y, broadcast, as one vector: see `vector_norm`.
 

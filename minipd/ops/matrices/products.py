@@ -8,6 +8,7 @@ from typing import Any
 from minipd.framework.dim import prod, same
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
+from minipd.framework.whole import whole
 from minipd.ops.broadcast import expand
 from minipd.ops.complex import conj
 from minipd.ops.diagonal import diagonal
@@ -37,6 +38,7 @@ def mm(input: Tensor, mat2: Tensor, name: str | None = None) -> Tensor:
     return matmul(input, mat2)
 
 
+@whole
 def bmm(x: Tensor, y: Tensor, name: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """The product of each matrix of x with that of y: [b, m, k] x [b, k, n] -> [b, m, n].
 
@@ -52,6 +54,7 @@ def bmm(x: Tensor, y: Tensor, name: str | None = None, *, out: Tensor | None = N
     return into(out, matmul(x, y))
 
 
+@whole
 def mv(x: Tensor, vec: Tensor, name: str | None = None) -> Tensor:
     """A matrix times a vector: [m, n] x [n] -> [m].
 
@@ -63,6 +66,7 @@ def mv(x: Tensor, vec: Tensor, name: str | None = None) -> Tensor:
     return matmul(x, vec)
 
 
+@whole
 def dot(x: Tensor, y: Tensor, name: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """The sum of the products of two vectors' elements; of two matrices, row by row: [n] -> [], [m, n] -> [m].
 
@@ -122,6 +126,7 @@ def ger(x: Tensor, y: Tensor, name: str | None = None, *, out: Tensor | None = N
     return outer(x, y, out=out)
 
 
+@whole
 def addmm(input: Tensor, x: Tensor, y: Tensor, beta: float = 1.0, alpha: float = 1.0,
           name: str | None = None) -> Tensor:
     """beta * input + alpha * (x @ y), where input broadcasts to the product.
@@ -137,6 +142,7 @@ def addmm(input: Tensor, x: Tensor, y: Tensor, beta: float = 1.0, alpha: float =
     return _add_product("addmm", input, matmul(x, y), beta, alpha)
 
 
+@whole
 def baddbmm(input: Tensor, x: Tensor, y: Tensor, beta: float = 1.0, alpha: float = 1.0,
             name: str | None = None) -> Tensor:
     """beta * input + alpha * bmm(x, y), where input broadcasts to the product.
@@ -179,6 +185,7 @@ def cross(x: Tensor, y: Tensor, axis: int | None = 9, name: str | None = None) -
     return roll(x, -1, axis) * roll(y, -2, axis) - roll(x, -2, axis) * roll(y, -1, axis)
 
 
+@whole
 def trace(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str | None = None) -> Tensor:
     """The sum of the diagonal of each matrix: of the elements whose number along axis2 is that along axis1 plus offset.
 
@@ -191,6 +198,7 @@ def trace(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str 
     return diagonal(x, offset, axis1, axis2).sum(-1)
 
 
+@whole
 def kron(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     """The Kronecker product: y as often as x has elements, each time multiplied by one of them.
 

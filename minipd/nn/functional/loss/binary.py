@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from minipd.framework.tensor import Tensor
+from minipd.framework.whole import whole
 from minipd.nn.functional.loss.reduction import check_reduction, reduced, require_alike
 from minipd.ops import reduce
 from minipd.ops.activation import log_sigmoid, sigmoid
@@ -14,6 +15,7 @@ __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "log_loss
            "sigmoid_focal_loss", "soft_margin_loss"]
 
 
+@whole
 def binary_cross_entropy(input: Tensor, label: Tensor, weight: Tensor | None = None, reduction: str = "mean",
                          name: str | None = None) -> Tensor:
     """-weight (label log(input) + (1 - label) log(1 - input)); input in [0, 1], label in [0, 1], of one shape.
@@ -30,6 +32,7 @@ def binary_cross_entropy(input: Tensor, label: Tensor, weight: Tensor | None = N
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
+@whole
 def binary_cross_entropy_with_logits(logit: Tensor, label: Tensor, weight: Tensor | None = None,
                                      reduction: str = "mean", pos_weight: Tensor | None = None,
                                      name: str | None = None) -> Tensor:

@@ -15,6 +15,7 @@ from minipd.framework import dtype as dtypes
 from minipd.framework.meta import describe
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
+from minipd.framework.whole import whole
 from minipd.nn.functional.activation import log_softmax
 from minipd.nn.functional.loss.reduction import check_reduction, reduced
 from minipd.ops import reduce
@@ -28,6 +29,7 @@ from minipd.ops.shapes import normalize_axis, require_floating, shapes_agree
 __all__ = ["cross_entropy", "dice_loss", "nll_loss", "softmax_with_cross_entropy"]
 
 
+@whole
 def cross_entropy(input: Tensor, label: Tensor, weight: Tensor | None = None, ignore_index: int = -100,
                   reduction: str = "mean", soft_label: bool = False, axis: int = -1, use_softmax: bool = True,
                   label_smoothing: float = 0.0, name: str | None = None) -> Tensor:
@@ -146,6 +148,7 @@ def _check_classes(what: str, label: Tensor, classes: int, ignore_index: int) ->
                              f"got {bad[0]}")
 
 
+@whole
 def softmax_with_cross_entropy(logits: Tensor, label: Tensor, soft_label: bool = False, ignore_index: int = -100,
                                numeric_stable_mode: bool = True, return_softmax: bool = False, axis: int = -1) -> Any:
     """The loss of every position, with size 1 along `axis`; and the softmax, with return_softmax."""
@@ -158,6 +161,7 @@ def softmax_with_cross_entropy(logits: Tensor, label: Tensor, soft_label: bool =
     return (loss, softmax) if return_softmax else loss
 
 
+@whole
 def nll_loss(input: Tensor, label: Tensor, weight: Tensor | None = None, ignore_index: int = -100,
              reduction: str = "mean", name: str | None = None) -> Tensor:
     """-input[label]: the loss of log-probabilities.   input [N, C, ...], label int [N, ...]

@@ -6,6 +6,7 @@ import math
 
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
+from minipd.framework.whole import whole
 from minipd.nn.functional.loss.reduction import check_reduction, reduced, require_alike
 from minipd.ops import reduce
 from minipd.ops.cast import cast
@@ -32,12 +33,14 @@ def square_error_cost(input: Tensor, label: Tensor) -> Tensor:
     return square(input - label)
 
 
+@whole
 def l1_loss(input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None) -> Tensor:
     """|input - label|, broadcast."""
     check_reduction("l1_loss", reduction)
     return reduced(abs(input - label), reduction)
 
 
+@whole
 def smooth_l1_loss(input: Tensor, label: Tensor, reduction: str = "mean", delta: float = 1.0, is_huber: bool = True,
                    name: str | None = None) -> Tensor:
     """Huber's loss: d^2 / 2 for |d| = |input - label| below delta, else delta |d| - delta^2 / 2.
@@ -51,6 +54,7 @@ def smooth_l1_loss(input: Tensor, label: Tensor, reduction: str = "mean", delta:
     return reduced(loss if is_huber else loss / delta, reduction)
 
 
+@whole
 def kl_div(input: Tensor, label: Tensor, reduction: str = "mean", log_target: bool = False,
            name: str | None = None) -> Tensor:
     """label (log label - input): the divergence of the distribution e^input from `label`.
