@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from minipd.framework.context import using
-from minipd.framework.meta import is_traced
+from minipd.framework.meta import describe, is_traced
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor, hold
 from minipd.framework.views import rebind
@@ -137,9 +137,13 @@ class Optimizer(Core):
         """Paddle's `minimize`: a step with the gradients of `loss`, which in eager mode `loss.backward()` has left.
 
         While tracing, the backward computation is added first.  Returns (None, [(parameter, gradient), ...]).
-        Raises: RuntimeError in eager mode if no parameter has a gradient.
+        Raises: RuntimeError in eager mode if no parameter has a gradient; while tracing, ValueError for a loss that is
+        not one number.
         """
         if is_traced(loss.payload):
+            if any(d != 1 for d in loss.payload.shape):
+                raise ValueError(f"minimize: expected a loss of one element, got {describe(loss.payload)}; take its "
+                                 "mean() or sum()")
             loss.backward()
         pairs = self._wanted(parameters, no_grad_set)
         if not pairs:

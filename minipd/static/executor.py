@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from minipd import executor
+from minipd.framework import dtype as dtypes
 from minipd.framework.place import check_device
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
@@ -51,7 +52,7 @@ class Executor:
         self._ready: dict[tuple, _Ready] = {}
         self._programs: dict[int, Program] = {}         # kept alive: the cache knows them by id
 
-    def run(self, program: Program | None = None, feed: Mapping[str, Any] | None = None, feed_var_name: str = "feed",
+    def run(self, program: Program | CompiledProgram | None = None, feed: Any = None, feed_var_name: str = "feed",
             fetch_var_name: str = "fetch", fetch_list: Any = None, scope: Any = None, return_numpy: bool = True,
             use_program_cache: bool = False, use_prune: bool = False) -> list:
         """Run `program` (default: the default main program) once.
@@ -69,9 +70,8 @@ class Executor:
             raise TypeError(f"Executor.run: expected a static.Program, got {type(program).__name__}; what "
                             "to_static and jit.load return is called like a function")
         scope = current_programs().scope if scope is None else scope
-        wanted = [] if fetch_list is None else list(fetch_list) if isinstance(fetch_list, (list, tuple)) else [
-            fetch_list]
-        fetched = [_found(program, each) for each in wanted]
+        given = _fed(feed)
+        fetched = [_found(program, each) for each in _flat(fetch_list)]
         ready = self._prepared(program, [x for x in fetched if isinstance(x, Value)])
         for name in ready.reads:
             if name not in scope:
@@ -81,7 +81,7 @@ class Executor:
         before = context.rng
         context.rng = generator_of(program)         # regions draw while they run
         try:
-            out = ready.runner.run(self._feed(program, ready, feed or {}), scope)
+            out = ready.runner.run(self._feed(program, ready, given), scope)
         finally:
             context.rng = before
         numbers = itertools.count()
@@ -133,12 +133,41 @@ class Executor:
         return feed
 
 
+def _fed(feed: Any) -> Mapping[str, Any]:
+    """Name -> value, of what `run` is given."""
+    if isinstance(feed, (list, tuple)) and len(feed) == 1:
+        feed = feed[0]
+    if not isinstance(feed, Mapping) and feed is not None:
+        raise TypeError("Executor.run: expected feed to be a dict of input names and values, got "
+                        f"{type(feed).__name__}")
+    return feed or {}
+
+
+def _flat(wanted: Any) -> list:
+    """What `run` is asked for, one after the other; lists may hold lists."""
+    if isinstance(wanted, (list, tuple)):
+        return [x for each in wanted for x in _flat(each)]
+    return [] if wanted is None else [wanted]
+
+
 def _array(name: str, given: Any, value: Value) -> np.ndarray:
+    """The value of an input as an array of its dtype; numbers of another width are converted, as numpy's float64.
+
+    Raises: TypeError for numbers of another kind.
+    """
     array = given.values("feed") if isinstance(given, Tensor) else given
     array = array if isinstance(array, np.ndarray) else np.asarray(array, value.dtype)
-    if array.dtype != value.dtype and np.can_cast(array.dtype, value.dtype, "same_kind"):
-        array = array.astype(value.dtype)           # a float64 array of numpy's, for a float32 input
+    if array.dtype != value.dtype:
+        if _kind(array.dtype) != _kind(value.dtype):
+            raise TypeError(f"Executor.run: expected values of dtype {value.dtype} for the input {name!r}, got "
+                            f"{array.dtype}; convert them, astype({str(value.dtype)!r}), or declare the input so")
+        array = array.astype(value.dtype)
     return array
+
+
+def _kind(dtype: np.dtype) -> str:
+    """Of what kind the numbers are: ints of all widths are of one, floats (with bfloat16) of another."""
+    return "f" if dtype in dtypes.LOW_PRECISION else "i" if dtype.kind == "u" else dtype.kind
 
 
 def _found(program: Program, wanted: Any) -> Any:
@@ -150,8 +179,6 @@ def _found(program: Program, wanted: Any) -> Any:
             raise ValueError(f"Executor.run: expected fetch_list to name tensors of the program, got {wanted!r}, which "
                              "it does not have; give the tensor itself")
         wanted = handle
-    if isinstance(wanted, Sequence):
-        raise TypeError("Executor.run: expected fetch_list to be a flat list of tensors and names, got a list in it")
     payload: Any = wanted.payload if isinstance(wanted, Tensor) else wanted
     if isinstance(payload, Value):
         payload = program.twins.get(payload, payload)

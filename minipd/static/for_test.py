@@ -159,13 +159,13 @@ def _replace(old: Value, new: Value, instead: dict[Value, Value]) -> None:
 
 
 def _asked_for(program: Program) -> list[Value]:
-    """What somebody may fetch: the values of tensors that are still there, but for gradients; and values that nothing
-    uses, but for those that only new values of state are made of."""
+    """What somebody may fetch: the values of tensors that are still there, but for state and its gradients; and values
+    that nothing uses, but for those that only new values of state are made of."""
     trace = program.trace
-    gradients = {id(h.grad.payload) for h, _ in trace.state.values() if isinstance(h.grad, Tensor)}
-    block = program.global_block()
-    own = [x.payload for ref in trace._handles if (x := ref()) is not None]
-    asked = [v for v in own if isinstance(v, Value) and v.parent_block() is block and id(v) not in gradients]
+    state = [handle for handle, _ in trace.state.values()]
+    others = {id(x) for handle in state for x in (handle, handle.grad)}
+    held = [x.payload for ref in trace._handles if (x := ref()) is not None and id(x) not in others]
+    asked = [v for v in held if isinstance(v, Value) and v.parent_block() is program.global_block()]
     for_state: set[Value] = set()
     todo = [handle.payload for handle, read in trace.state.values() if handle.payload is not read]
     while todo:

@@ -137,18 +137,25 @@ class StaticTrace(Trace):
     """The trace of a program that is never finished.
 
     state: name -> (its handle, the value that reads it).  first: name -> the value that a startup program gives it.
+    used_stopped: the names of inputs that were used when they had stop_gradient=True.
     """
 
     def __init__(self, program: ir.Program):
         super().__init__(program)
         self.state: dict[str, tuple[Tensor, Value]] = {}
         self.first: dict[str, Value] = {}
+        self.used_stopped: set[str] = set()
         self._handles: list[weakref.ref] = []
 
     def by_tape(self) -> bool:
         """Static programs are: see `gradients`."""
         super().by_tape()
         return True
+
+    def meet(self, x: Tensor) -> None:
+        super().meet(x)
+        if x.stop_gradient and x._name in self.input_names:
+            self.used_stopped.add(x.name)
 
     def around(self, handler: Callable) -> Callable:
         written = super().around(handler)
