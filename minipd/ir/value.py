@@ -179,8 +179,9 @@ class Value:
         where = user_line()
         path, _, number = where.rpartition(":")
         line = linecache.getline(path, int(number)).strip()
+        quoted = f": `{line}`" if line else ""
         raise TypeError(f"{asked}: expected a tensor with values, got {describe(self)}, which is being traced: its "
-                        f"values exist only when the program runs (asked for at {where}: `{line}`). Branch on it with "
+                        f"values exist only when the program runs (asked for at {where}{quoted}). Branch on it with "
                         "paddle.static.nn.cond, select with paddle.where, compute this outside of the traced "
                         "function, or compile it in segments, to_static(full_graph=False)")
 

@@ -20,10 +20,12 @@ from minipd.framework.meta import is_traced
 from minipd.framework.tensor import Tensor
 from minipd.jit.dy2static.changes import Left
 from minipd.jit.dy2static.inside import leads_on
-from minipd.jit.dy2static.variables import CELL, CONTENTS, GLOBAL, owned_place
+from minipd.jit.dy2static.variables import CELL, CONTENTS, GLOBAL, added, owned_place
 
 __all__: list[str] = []
 
+#: what runs code when it is asked
+LATER = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType, map, filter)
 #: where in the arguments `(args, kwargs)` of a call something is
 Path = tuple[Any, ...]
 
@@ -103,7 +105,7 @@ class Effect:
         elif isinstance(owner, (list, deque)):
             owner.extend(value)
         else:
-            owner.update(value)
+            added(owner, value)
 
 
 def at(path: Path, given: Any) -> Any:
@@ -149,6 +151,10 @@ class Portable:
             return type(x)(map(self.of, x))
         if type(x) is dict:
             return {k: self.of(v) for k, v in x.items()}
+        if isinstance(x, LATER):
+            raise TypeError("to_static: expected a result that is there when the function ends, got a "
+                            f"{type(x).__name__}, which runs its code later, when there is no trace. Return a list, or "
+                            "compile with full_graph=False")
         if not holds_traced(x):
             return x
         if isinstance(x, dict):
@@ -192,7 +198,7 @@ def restored(tree: Any, given: Any) -> Any:
     if isinstance(tree, Made):
         attributes = {k: restored(v, given) for k, v in tree.attributes.items()}
         made: Any = tree.kind.__new__(tree.kind)        # type: ignore[call-overload]
-        (made.update if isinstance(made, dict) else made.__dict__.update)(attributes)
+        added(made if isinstance(made, dict) else made.__dict__, attributes)
         return made
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
         return type(tree)(*(restored(x, given) for x in tree))

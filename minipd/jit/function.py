@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
+import sys
 import types
 import warnings
 import weakref
@@ -101,6 +103,23 @@ class StaticFunction:
                                    weakref.ref(instance))
             self._bound[instance] = found
         return found
+
+    def __deepcopy__(self, memo: dict) -> StaticFunction:
+        """Of a layer that is copied: the same function of the copy, of which nothing is compiled yet."""
+        found = memo[id(self)] = object.__new__(StaticFunction)
+        function, owner = copy.deepcopy((self.function, self.owner), memo)
+        found.__init__(function, self.input_spec, self.options, self.full_graph, owner)     # type: ignore[misc]
+        return found
+
+    def __reduce__(self) -> str | tuple:
+        """To pickle: what stands under its name in its module; or the function, and how it is to be compiled."""
+        name = getattr(self.function, "__qualname__", "<locals>")
+        there = sys.modules.get(getattr(self.function, "__module__", ""))
+        for step in name.split("."):
+            there = getattr(there, step, None)
+        if there is self:
+            return name
+        return StaticFunction, (self.function, self.input_spec, self.options, self.full_graph)
 
     # ------------------------------------------------------------------------------------------------- calling
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -12,7 +12,9 @@ since.
 
 from __future__ import annotations
 
+import sys
 import types
+from collections import deque
 from collections.abc import Callable, Sequence
 from operator import is_
 from typing import Any
@@ -20,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from minipd.framework.tensor import Tensor
+from minipd.jit.dy2static.inside import HEAP_TYPE
 from minipd.jit.effects import Effect
 from minipd.jit.reads import MISSING, Reads
 from minipd.nn.hooks import Hooks
@@ -30,10 +33,12 @@ __all__: list[str] = []
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 #: what may be another in the same place without being another object
-CHANGING = (list, tuple, dict, set, np.ndarray, Hooks)
+CHANGING = (list, tuple, dict, set, deque, np.ndarray, Hooks)
 #: deeper inside of containers, identity decides
 DEPTH = 4
 ROOT = __name__.partition(".")[0]
+#: objects of classes from there are what they are
+SETTLED = {ROOT, "numpy", *sys.stdlib_module_names} - {"__main__"}
 
 
 class Guard:
@@ -46,7 +51,7 @@ class Guard:
         self.whole = whole
         self.expected = frozen(value, 0 if whole else DEPTH)
         # a flat list of objects, of tensors say, is compared without making anything
-        flat = type(value) is list and not any(type(v) in CHANGING for v in value)
+        flat = type(value) is list and not any(type(v) in CHANGING or is_plain_object(v) for v in value)
         self.inside = tuple(value) if flat and whole else None
         self.plain = not (isinstance(self.expected, tuple) and self.expected[0] == "in")
 
@@ -85,6 +90,16 @@ class Guard:
         return f"global {self.name}" if self.kind == "item" else f"variable {self.name} of the closure"
 
 
+def is_plain_object(value: Any) -> bool:
+    """Whether a value is an object of a class of the user's, with attributes.  In a container it counts by these: code
+    reaches them by an index, or a loop, which `reads` does not follow."""
+    kind = type(value)
+    if kind is types.SimpleNamespace:
+        return True
+    return bool(kind.__flags__ & HEAP_TYPE) and not isinstance(value, (Tensor, Layer, type)) and hasattr(
+        value, "__dict__") and kind.__module__.partition(".")[0] not in SETTLED
+
+
 def frozen(value: Any, depth: int = 0) -> Any:
     """A stand-in for a value that is equal only to that of one like it, does not change when the value does, and can be
     hashed.
@@ -112,6 +127,12 @@ def frozen(value: Any, depth: int = 0) -> Any:
             return ("in", kind, frozenset([frozen(v, depth + 1) for v in value]))
         if kind is Hooks:
             return ("in", kind, frozen(value.entries, depth + 1))
+        if isinstance(value, (dict, list, set, deque)):         # of a class of their own: a Counter, say
+            plain: Any = dict(value) if isinstance(value, dict) else list(value) if not isinstance(value, set) else set(
+                value)
+            return ("in", kind, frozen(plain, depth))
+        if depth and is_plain_object(value):
+            return ("in", id(value), frozen(vars(value), depth + 1))
     if kind is np.ndarray:
         return ("in", value.shape, value.dtype.str, value.tobytes())
     return "is", id(value)

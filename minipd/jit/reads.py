@@ -74,6 +74,12 @@ def chains(code: types.CodeType, aliases: Mapping[str, Chain] | None = None) -> 
         yield now
 
 
+def slots_of(kind: type) -> set[str]:
+    """The attributes that the class statements of a class, and of those that it inherits from, give a slot."""
+    found = [vars(c).get("__slots__", ()) for c in kind.__mro__]
+    return {name for slots in found for name in ([slots] if isinstance(slots, str) else slots)}
+
+
 def _names(argval: Any) -> tuple[str, ...]:
     """The names of an instruction; some handle two at once."""
     return argval if isinstance(argval, tuple) else (argval,) if isinstance(argval, str) else ("",)
@@ -140,8 +146,9 @@ class Reads:
         for attribute, counts in zip(attributes, whole[1:], strict=True):
             if isinstance(value, types.ModuleType) and is_settled(getattr(value, "__file__", None) or "<frozen"):
                 return
-            if isinstance(value, (np.ndarray, type)) or isinstance(
-                    getattr(type(value), attribute, None), (property, types.MemberDescriptorType)):
+            kept = getattr(type(value), attribute, None)
+            if isinstance(value, (np.ndarray, type)) or isinstance(kept, property) or (
+                    isinstance(kept, types.MemberDescriptorType) and attribute not in slots_of(type(value))):
                 return                          # computed, not kept
             owner, value = value, getattr(value, attribute, MISSING)
             if value is MISSING:

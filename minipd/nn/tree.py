@@ -43,7 +43,7 @@ class Tree:
             # program is written into that
             held = self.__dict__.get(name)
             if is_traced(value.payload) and isinstance(held, Tensor) and is_traced(held.payload) and (
-                    name in self._buffer_names):
+                    name in self._buffer_names) and value.shape == held.shape and value.dtype == held.dtype:
                 if held is not value:
                     rebind(held, value, f"assignment of buffer {name}")
                 return

@@ -12,7 +12,7 @@ from minipd.framework.meta import describe
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.jit.dy2static.branches import IfExp
-from minipd.jit.dy2static.changes import Change
+from minipd.jit.dy2static.changes import Change, spent
 from minipd.jit.dy2static.indexed import Indexed, make_enumerate, make_range, make_zip
 from minipd.jit.dy2static.logic import And, Or, as_bool, traced, truth
 from minipd.ops.cast import cast
@@ -123,9 +123,15 @@ def delete_attribute(owner: Any, name: str) -> None:
     delattr(Change(owner, f"(...).{name}"), name)
 
 
+def advance(iterator: Any, *default: Any) -> Any:
+    spent(iterator, "next()")
+    return next(iterator, *default)
+
+
 BUILTINS: dict[Any, Callable] = {
     builtins.int: to_int, builtins.float: to_float, builtins.bool: to_bool, builtins.len: length,
     builtins.range: make_range, builtins.enumerate: make_enumerate, builtins.zip: make_zip,
     builtins.print: show, builtins.max: largest, builtins.min: smallest, builtins.any: any_of, builtins.all: all_of,
     builtins.setattr: set_attribute, builtins.delattr: delete_attribute,
+    builtins.next: advance,
 }

@@ -14,17 +14,20 @@ from __future__ import annotations
 
 import functools
 import os
+import random
 import sysconfig
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from minipd.autograd.py_layer import PyLayer
 from minipd.framework.constraints import PACKAGE
 from minipd.framework.rank import current
 from minipd.jit.dy2static.builtins import BUILTINS
-from minipd.jit.dy2static.changes import Change, Changes
+from minipd.jit.dy2static.changes import Change, Changes, spent
 from minipd.jit.dy2static.merging import spelled
 from minipd.jit.dy2static.rewrite import rewritten
 from minipd.jit.dy2static.scopes import MUTATORS
@@ -38,6 +41,8 @@ SITE = tuple(os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("p
 #: modules whose functions stay as they are; they compute on what is no tensor
 _ignored = {"numpy", "scipy", "numba", "pytest", "_pytest", "hypothesis", "matplotlib", "pandas", "rich", "minipd",
             "paddle"}
+#: generators of random numbers that a program knows nothing of
+RANDOM = (random.Random, np.random.RandomState, np.random.Generator)
 #: functions of the library that call what they are given
 _TAKE_FUNCTIONS = {"recompute", "cond", "while_loop", "case", "switch_case"}
 
@@ -57,6 +62,8 @@ def ignore_module(modules: Any) -> None:
 def Call(f: Any) -> Any:
     """What to call instead of `f`."""
     kind = type(f)
+    if isinstance(getattr(f, "__self__", None), RANDOM) and not isinstance(f, type):
+        spent(f.__self__, f"{f.__name__}()")
     if kind is types.BuiltinFunctionType or kind is type:
         if f.__name__ in MUTATORS:
             Change(f.__self__, "(...)[]")

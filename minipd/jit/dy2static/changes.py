@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from minipd.framework.constraints import user_line
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.jit.dy2static.inside import from_around
@@ -65,6 +66,8 @@ class Changes:
         self.kinds: list[str] = []
         self.read: list[bool] = []
         self.before: list[Any] = []
+        self.spent: list[Any] = []
+        self.spending: list[tuple[str, str]] = []
         self.after: list[Any] = []
         self.around: set[int] = set()
 
@@ -99,13 +102,18 @@ class Changes:
         """Put back what stood in the places; returns what was left there, without what the block has made itself.
 
         products: what else the block was given or has left, its results, held by these lists and nobody else.
+
+        Raises: TypeError where something from around has been used up.
         """
-        if not self.found:
-            self.around = from_around(products)
-            return []
         self.after = [place.get() for place in self._places()]
         self._undo()
-        self.around = from_around((self.owners, self.before, self.after, *products))
+        self.around = from_around((self.owners, self.before, self.after, self.spent, *products))
+        for x, (what, where) in zip(self.spent, self.spending, strict=True):
+            if id(x) in self.around:
+                raise TypeError(
+                    f"{what} at {where}: expected state that can be put back after a trace, got {type(x).__name__}, "
+                    "which is used up: every call of the program would see what this trace has seen. Pass what it "
+                    "gives as an argument, or compile with full_graph=False; for random numbers there is paddle.rand")
         found = []
         for place, before, now, read in zip(self._places(), self.before, self.after, self.read, strict=True):
             if id(place.owner) in self.around:
@@ -141,6 +149,14 @@ def noted(place: Place, read: bool = False) -> None:
     open_ = current().flags.get(OPEN)
     if open_ and place.owner is not None:
         open_[-1].note(place, read)
+
+
+def spent(x: Any, what: str) -> None:
+    """An object whose state nobody can put back, an iterator or a generator of random numbers, is about to go on."""
+    open_ = current().flags.get(OPEN)
+    if open_:
+        open_[-1].spent.append(x)
+        open_[-1].spending.append((what, user_line()))
 
 
 def Change(owner: Any, name: str) -> Any:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from minipd.jit.dy2static.branches import Branch
+from minipd.jit.dy2static.changes import spent
 from minipd.jit.dy2static.indexed import Indexed, indexed
 from minipd.jit.dy2static.logic import Not, traced, truth
 from minipd.jit.dy2static.traced_loop import TracedLoop
@@ -56,6 +57,8 @@ def For(iterable: Any, body_fn: types.FunctionType, names: Sequence[str], stop: 
     if counted is not None:
         _count(counted, body_fn, found, flag, read)
         return
+    if isinstance(iterable, Iterator):
+        spent(iterable, "a loop")
     for item in iterable:
         stopped = False if flag is None else flag.get()
         if traced(stopped):

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import types
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -149,6 +149,14 @@ def attribute(name: str, owner: Any, what: str) -> Place | None:
                  lambda: delattr(owner, what), owner, what)
 
 
+def added(owner: Any, value: Any) -> None:
+    """Put more into a deque, dict or set."""
+    if isinstance(owner, Counter):              # its own method would add the counts
+        dict.update(owner, value)
+    else:
+        (owner.extend if isinstance(owner, deque) else owner.update)(value)
+
+
 def contents(name: str, owner: Any) -> Place | None:
     """A copy of what a container holds, and the way to put it back into the same container."""
     if not isinstance(owner, (list, dict, set, deque, np.ndarray)):
@@ -161,6 +169,6 @@ def contents(name: str, owner: Any) -> Place | None:
             owner[:] = value
         else:
             owner.clear()
-            (owner.extend if isinstance(owner, deque) else owner.update)(value)
+            added(owner, value)
     copy = (lambda: list(owner)) if isinstance(owner, deque) else owner.copy
     return Place(name, copy, put, lambda: None, owner, CONTENTS)
