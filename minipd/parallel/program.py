@@ -70,7 +70,7 @@ def loss_program(model: Any, batch_shape: tuple[int, int], fuse: bool = True,
     program = Program()
     trace = Trace(program)
     params = dict(model.named_parameters())
-    with using(ground=trace, middle=None, grad=False), program.constraints.collect(), untouched_rng():
+    with using(ground=trace, middle=None, grad=False), program.constraints.collect(True), untouched_rng():
         values = read_state(trace, params)
         ids, labels = (Tensor(trace.input(name, Meta(batch_shape, INT64))) for name in ("ids", "labels"))
         n_tokens = Tensor(trace.input("n_tokens", Meta((), current().default_dtype)))
@@ -94,7 +94,7 @@ def train_program(model: Any, optimizer: Any, state: dict[str, Tensor], batch_sh
     """
     program = Program()
     trace = Trace(program)
-    with using(ground=trace, middle=None, grad=False), program.constraints.collect(), untouched_rng():
+    with using(ground=trace, middle=None, grad=False), program.constraints.collect(True), untouched_rng():
         values = read_state(trace, state)
         loss, gradients = write_gradients(trace, model, values, batch_shape, n_micro, fuse)
         write_update(trace, optimizer, dict(model.named_parameters()), state, values, gradients)
