@@ -463,7 +463,7 @@ viz.memory(Executor(program))
 # ## What must wait for what
 #
 # Two products that know nothing of each other, and one that needs both. The arrows are dependencies that no others
-# imply; those in the second colour come of memory that is used again.
+# imply. (Those of memory that is used again have another colour; here there are none.)
 
 
 # %%
