@@ -151,6 +151,8 @@ def walked(at: Loader, known: Known) -> list[Value | None]:
     results = forward_again(at, known, members)
     block = at.build.block
     new = block.ops if last is None else block.ops[block.ops.index(last) + 1:]
+    if any(op.regions for op in new):           # a loop over steps
+        raise at.refuse()
     reached = {v for values in members.values() for v in values}
     for op in new:
         if op.row is not None and any(v in reached for v in tensor_operands(op)):

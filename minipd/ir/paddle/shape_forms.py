@@ -398,6 +398,18 @@ def load_unbind(at: Loader, op: Operation) -> Any:
     return parted(at, op, [at.row("squeeze", p, axis=(axis,)) for p in parts])
 
 
+@loads("coalesce_tensor")
+def load_coalesce_tensor(at: Loader, op: Operation) -> Any:
+    """Tensors put side by side in one piece of memory, for which ours have no need: they stay what they are."""
+    a, (xs,) = at.attrs(op), at.inputs(op)
+    if not a["copy_data"] or a["set_constant"] or a["use_align"] and not op.result(1).use_empty():
+        raise at.refuse()
+    parted(at, op, xs)
+    if op.result(1).use_empty():
+        return [None, None]
+    return [None, at.row("concat", *[at.row("reshape", x, shape=(prod(x.shape),)) for x in xs], axis=0)]
+
+
 @loads("meshgrid")
 def load_meshgrid(at: Loader, op: Operation) -> Any:
     from minipd.ops.stacking import meshgrid

@@ -278,7 +278,7 @@ def sorted_downwards(p):
 
 @program
 def scattered(p):
-    index = data(p, "index", [2], "int64", stop=True)
+    index = p.arange(2)
     return (p.scatter(data(p), index, data(p, "y")) * 2.0).sum()
 
 

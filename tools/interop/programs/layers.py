@@ -356,7 +356,18 @@ def simple_cell(p):
 
 
 @program
-def swiglu_function(p):
-    from importlib import import_module
-    F = import_module(f"{p.__name__}.incubate.nn.functional")
-    return F.swiglu(data(p), data(p, "y")).sum()
+def lstm(p):
+    y, (h, c) = p.nn.LSTM(6, 4, num_layers=2, direction="bidirect")(data(p, shape=[2, 3, 6]))
+    return y.sum() + (h * c).sum()
+
+
+@program
+def gru(p):
+    y, h = p.nn.GRU(6, 4)(data(p, shape=[2, 3, 6]))
+    return (y * y).sum() + h.sum()
+
+
+@program
+def recurrence_of_any_length(p):
+    y, h = p.nn.SimpleRNN(6, 4)(data(p, shape=[2, -1, 6]))
+    return (y * y).sum() + h.sum()
