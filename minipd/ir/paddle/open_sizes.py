@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from minipd.framework.constraints import Constraint
 from minipd.framework.dim import DimExpr
 from minipd.framework.errors import InputError
 from minipd.framework.row import ROWS
@@ -36,9 +37,13 @@ FUNCTIONS = {"//": "floor_divide", "Max": "maximum", "Min": "minimum"}
 def open_sizes(program: Program) -> Program:
     """Let no constant of a program in our form depend on an unknown size; changes the program, and returns it.
 
+    That sizes differ, which the trace has assumed, is checked by operators.
     Raises: InputError for a size that follows from no input, or stands where Paddle takes numbers only.
     """
     sizes = _Sizes(program)
+    for assumed in program.constraints:
+        if assumed.kind == "unequal":
+            _check(program, assumed, sizes)
     for op in list(program.walk()):
         if op.name() == "pd_op.full" or op.name() == "shape.dim":
             _number(op, sizes)
@@ -54,6 +59,16 @@ def open_sizes(program: Program) -> Program:
                                      user_error(op, f"attribute {name} is {attribute.value}"),
                                      "fix the dimension in the InputSpec")
     return program
+
+
+def _check(program: Program, assumed: Constraint, sizes: _Sizes) -> None:
+    """Stop where an answer that Python was given while tracing is wrong.  (Operators check what they assume.)"""
+    first = next((op for op in program.global_block() if op.name() not in ("pd_op.data", "builtin.parameter")), None)
+    if first is not None:
+        build = _before(first)
+        left, right = (sizes.reckon(build, d) for d in (assumed.left, assumed.right))
+        apart = _call(build, "reshape", _call(build, "not_equal", left, right), shape=())
+        build.call(ROWS["assert"], (apart,), {"summarize": -1, "message": f"{assumed.relation}, at {assumed.where}"})
 
 
 def _is_open(attribute: Any) -> bool:
