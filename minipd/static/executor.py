@@ -17,7 +17,7 @@ from minipd.ir.dce import remove_dead_ops
 from minipd.ir.operation import user_error
 from minipd.ir.value import Value
 from minipd.static.places import CompiledProgram
-from minipd.static.program import Program, current_programs, generator_of
+from minipd.static.program import Program, current_programs, forget_absent_sizes, generator_of
 
 __all__ = ["Executor"]
 
@@ -106,6 +106,7 @@ class Executor:
                 elif not op.info.registered:
                     raise NotImplementedError(user_error(op, "expected operators that minipd has, to run them: the "
                                                              "program can be kept, printed, drawn and saved, not run"))
+            forget_absent_sizes(copy)
             found = self._ready[key] = _Ready(executor.Executor(copy), tuple(copy.parameters()),
                                              program.num_ops(), state)
             self._programs[id(program)] = program

@@ -62,9 +62,9 @@ def _values(program: Program) -> Iterable[Value]:
     return (value for op in program.global_block() for value in op.results())
 
 
-def for_test(program: Program) -> Program:
+def for_test(program: Program, also: Iterable[Value] = ()) -> Program:
     """A copy for evaluation: nothing is trained and no state is written, dropout keeps everything, and batch
-    normalisation uses the running statistics.  What only training needs is left out."""
+    normalisation uses the running statistics.  What only training needs is left out, but for the values `also`."""
     mapping = IrMapping()
     copy = copied(program, mapping)
     instead: dict[Value, Value] = {}
@@ -73,7 +73,7 @@ def for_test(program: Program) -> Program:
     for op in list(copy.walk()):
         if op.name() == "pd_op.dropout" and not _is_mask(op):
             _without_dropping(copy, op, instead)
-    roots = [mapping.look_up(value) for value in _asked_for(program)]
+    roots = [mapping.look_up(value) for value in (*_asked_for(program), *also)]
     for handle, read in copy.trace.state.values():
         handle.payload = read
     for i, value in enumerate(dict.fromkeys(roots)):

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from minipd.framework.dim import DimExpr
 from minipd.framework.errors import InputError
 from minipd.framework.files import reason, write_atomically
 from minipd.framework.tensor import Parameter, Tensor
@@ -23,7 +22,8 @@ from minipd.ir.mapping import IrMapping, clone_operation
 from minipd.ir.serialize import program_json, read_program
 from minipd.ir.value import Value
 from minipd.static import saved_model
-from minipd.static.program import Program, current_programs
+from minipd.static.for_test import for_test
+from minipd.static.program import Program, current_programs, forget_absent_sizes
 
 __all__ = ["deserialize_persistables", "deserialize_program", "load_from_file", "load_inference_model",
            "normalize_program", "save_inference_model", "save_to_file", "serialize_persistables", "serialize_program"]
@@ -159,11 +159,8 @@ class LoadedProgram(Program):
 def static_program(program: ir.Program) -> LoadedProgram:
     """The program as one that static mode writes, which an executor runs and code may go on with."""
     found, mapping = LoadedProgram(), IrMapping()
-    seen = {name for op in program.global_block() if op.name() == "pd_op.data" for d in op.result(0).shape
-            if isinstance(d, DimExpr) for name in d.symbols}
     for c in program.constraints:
-        if seen.issuperset(name for d in (c.left, c.right) if isinstance(d, DimExpr) for name in d.symbols):
-            found.constraints.add(c)            # (others are about inputs that have been left out)
+        found.constraints.add(c)
     found.targets = []
     for op in program.global_block():
         if op.name() == "builtin.shadow_output":
@@ -173,11 +170,14 @@ def static_program(program: ir.Program) -> LoadedProgram:
         found.trace.build.insert(copy)
         if op.name() == "pd_op.data":
             found.trace.input_names.add(op.attributes["name"].value)
+            if _is_key(op.result(0)):
+                found.trace.draws[op.attributes["name"].value] = ""
         if op.name() == "builtin.parameter":
             value = copy.result(0)
             handle = Tensor(value) if value.stop_gradient else Parameter(value)
             handle.name = copy.attributes["parameter_name"].value
             found.trace.state[handle.name] = handle, value
+    forget_absent_sizes(found)
     return found
 
 
@@ -187,8 +187,15 @@ def _handle(value: Value) -> Tensor:
     return x
 
 
-def _inputs(program: ir.Program) -> list[str]:
-    return [op.attributes["name"].value for op in program.global_block() if op.name() == "pd_op.data"]
+def _is_key(value: Value) -> bool:
+    """Whether an input is the key of random draws, which every run draws anew: whether only they read it."""
+    readers = [(use.owner().row, use.index()) for use in value.uses]
+    return bool(readers) and all(row is not None and row.inputs[i:i + 1] == ("key",) for row, i in readers)
+
+
+def _inputs(program: Program) -> list[str]:
+    return [name for op in program.global_block() if op.name() == "pd_op.data"
+            and (name := op.attributes["name"].value) not in program.trace.draws]
 
 
 def _program(what: str, kwargs: dict[str, Any]) -> Program:
@@ -203,19 +210,22 @@ def _program(what: str, kwargs: dict[str, Any]) -> Program:
 
 
 def _pruned(what: str, program: Program, feed_vars: Any, fetch_vars: Any) -> ir.Program:
-    """What computes `fetch_vars` from `feed_vars`, in our form.
+    """What computes `fetch_vars` from `feed_vars`, in our form, as it is in evaluation: a model that is saved drops
+    nothing, and normalises by its running statistics.
 
     Raises: ValueError for an input that the results need and that is not named.
     """
     feeds, fetches = (_values(f"{what}: {role}", given, program) for role, given in (
         ("feed_vars", feed_vars), ("fetch_vars", fetch_vars)))
+    test = for_test(program, fetches)
+    fetches = [test.twins[value] for value in fetches]
     names = set()
     for value in feeds:
         maker = value.get_defining_op()
         if maker is None or maker.name() != "pd_op.data":
             raise ValueError(f"{what}: expected feed_vars to be inputs made by static.data, got {value}")
         names.add(value.name)
-    copy, trace = program.executable(fetches), program.trace
+    copy, trace = test.executable(fetches), test.trace
     for op in list(copy.global_block()):
         if op.name() == "builtin.set_parameter":
             op.erase()
@@ -246,16 +256,19 @@ def _values_of(program: Program, exported: ir.Program) -> dict[str, np.ndarray]:
 
 
 def _values(what: str, given: Any, program: Program) -> list[Value]:
+    """The values that tensors hold; of a copy, those that stand for the original's."""
     items = list(given) if isinstance(given, (list, tuple)) else [given]
+    values = []
     for x in items:
         if not isinstance(x, Tensor) or not isinstance(x.payload, Value):
             raise TypeError(f"{what}: expected a tensor of a static program or a list of them, got {type(x).__name__}")
-        if x.payload.parent_block() is not program.global_block():
+        values.append(program.twins.get(x.payload, x.payload))
+        if values[-1].parent_block() is not program.global_block():
             raise ValueError(f"{what}: expected tensors of the program that is saved, got {x.payload}, which belongs "
                              "to another program")
     if not items:
         raise ValueError(f"{what}: expected at least one tensor, got none")
-    return [x.payload for x in items]
+    return values
 
 
 def _store(program: Program, values: dict[str, np.ndarray]) -> None:

@@ -24,7 +24,9 @@ from typing import Any
 import numpy as np
 
 from minipd.framework import mode
+from minipd.framework.constraints import Constraints
 from minipd.framework.context import using
+from minipd.framework.dim import DimExpr
 from minipd.framework.meta import Meta
 from minipd.framework.random import Generator
 from minipd.framework.rank import current
@@ -319,6 +321,16 @@ def default_main_program() -> Program:
 def default_startup_program() -> Program:
     """The program that gives parameters their first values."""
     return current_programs().startup
+
+
+def forget_absent_sizes(program: ir.Program) -> None:
+    """Drop what a program assumes of the sizes of inputs that have been left out of it."""
+    there = {name for op in program.global_block() if op.name() == "pd_op.data" for d in op.result(0).shape
+             if isinstance(d, DimExpr) for name in d.symbols}
+    before, program.constraints = program.constraints, Constraints()
+    for c in before:
+        if there.issuperset(name for d in (c.left, c.right) if isinstance(d, DimExpr) for name in d.symbols):
+            program.constraints.add(c)
 
 
 def generator_of(program: Program) -> Generator:

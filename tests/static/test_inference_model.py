@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import minipd as paddle
+from minipd import nn, static
 from minipd.framework.errors import InputError
 from minipd.io.combined_tensors import separated
+from minipd.nn import functional as F
 from minipd.static.scope import Scope
 
 
@@ -120,3 +122,24 @@ def test_files_that_do_not_belong_together(softmax_regression, tmp_path):
     (tmp_path / "b.pdmodel").touch()
     with pytest.raises(InputError, match="b.pdmodel is there: save the model with Paddle 3"):
         paddle.static.load_inference_model(f"{tmp_path}/b", exe)
+
+
+def test_a_model_is_saved_as_it_is_in_evaluation(tmp_path):
+    paddle.enable_static()
+    try:
+        with static.scope_guard(static.Scope()), static.program_guard(static.Program(), static.Program()):
+            x, label = static.data("x", [None, 3]), static.data("label", [None, 3])
+            y = F.dropout(nn.BatchNorm1D(3, epsilon=0.0)(x), 0.5, mode="downscale_in_infer")
+            noisy = y + paddle.rand([3])
+            paddle.optimizer.SGD(0.1).minimize((y - label).square().mean())
+            exe = static.Executor()
+            exe.run(static.default_startup_program())
+            given = np.arange(6, dtype="float32").reshape(2, 3)
+            static.save_inference_model(str(tmp_path / "model"), [x], [y, noisy], exe)
+            program, names, results = static.load_inference_model(str(tmp_path / "model"), exe)
+            got, one = exe.run(program, feed={names[0]: given}, fetch_list=results)
+            other = exe.run(program, feed={names[0]: given}, fetch_list=results)[1]
+    finally:
+        paddle.disable_static()
+    np.testing.assert_allclose(got, given * 0.5, rtol=1e-6)
+    assert names == ["x"] and (one != other).all() and (0 <= one - got).all() and (one - got < 1).all()
