@@ -22,6 +22,7 @@ from minipd.ir.paddle.axes import one_axis
 from minipd.ir.paddle.form import LOADS, Load
 from minipd.ir.paddle.functions import function
 from minipd.ir.paddle.load import Loader
+from minipd.ir.paddle.random_forms import our_mode
 from minipd.ir.paddle.save import problem
 from minipd.ir.paddle.signatures import REQUIRED, Signature, signature
 from minipd.ir.schema import result_values, tensor_operands
@@ -276,7 +277,8 @@ def _dropout(at: Loader, op: Operation) -> Any:
         return at.row("assign", at.value(g))
     if ours is None or ours.name() != "pd_op.dropout":
         raise at.refuse()
-    return at.row("dropout", at.value(g), ours.operand_source(1), p=at.constant(p), mode=op.attributes["mode"].value)
+    return at.row("dropout", at.value(g), ours.operand_source(1), p=at.constant(p),
+                  mode=our_mode(op.attributes["mode"].value))
 
 
 def _embedding(at: Loader, op: Operation) -> Any:

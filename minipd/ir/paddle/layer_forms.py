@@ -167,6 +167,7 @@ class MaxPoolWithIndex:
             out, = to.op(f"pool{n}d", operands, attrs, call.types[:1])
             return [out, None]
         attrs = {**call.attrs, "paddings": unpaired(call.attrs["paddings"])}
+        call.flows = not call.sources[0].stop_gradient
         return to.op(call.row.name, call.tensors, attrs, call.types)
 
     def load(at, op):

@@ -148,9 +148,14 @@ class Loader:
     def known(self, value: Value | None) -> bool:
         return value is None or value in self.values or value in self.vectors or value in self.absent
 
+    def lacks(self, value: Value) -> bool:
+        """Whether ours have nothing for a value, or for a member of a vector."""
+        return value in self.absent or value not in self.values and any(
+            v in self.absent for v in self.vectors.get(value, ()))
+
     def copy(self, op: Operation) -> Sequence[Value | None]:
         """The operation as it is; regions are translated."""
-        operands: list[Any] = [None if v is None or v in self.absent else self.value(v) for v in op.operands_source()]
+        operands: list[Any] = [None if v is None or self.lacks(v) else self.value(v) for v in op.operands_source()]
         new = self.build.build(kept_name(op.name()), operands, dict(op.attributes), [r.type() for r in op.results()],
                                op.num_regions())
         for old, region in zip(op.regions, new.regions, strict=True):

@@ -25,8 +25,8 @@ __all__: list[str] = []
 
 # ----------------------------------------------------------------------------------------- numbers beside tensors
 def scaled(to: Saver, call: Call, x: Value, scale: Any, bias: float, after: bool = True) -> Any:
-    """x * scale + bias.  Paddle's bias has 32 bits; beside 64-bit tensors it is kept in full."""
-    wide = x.dtype in (np.float64, np.complex128) and float(np.float32(bias)) != bias
+    """x * scale + bias.  Paddle's bias has 32 bits; beside 64-bit tensors it is kept in full, but in print."""
+    wide = to.strict and x.dtype in (np.float64, np.complex128) and float(np.float32(bias)) != bias
     factor = scale if isinstance(scale, Value) else to.number(scale)
     out = to.op("scale", [x, factor], {"bias_after_scale": after, "bias": 0.0}, call.types)
     out[0].get_defining_op().attributes["bias"] = DoubleAttribute(bias) if wide else FloatAttribute(bias)
@@ -42,13 +42,14 @@ def number_of(value: Value) -> Any:
     return number if isinstance(number, (int, float)) and not isinstance(number, bool) else None
 
 
-def beside(call: Call) -> tuple[int, Any] | None:
-    """Which operand is the tensor, and the number beside it; None if both are tensors, or numbers must stay tensors."""
+def beside(to: Saver, call: Call) -> tuple[int, Any] | None:
+    """Which operand is the tensor, and the number beside it; None if both are tensors, or the number must stay one: it
+    has more digits than Paddle's attributes.  (A print has fewer digits anyway, and is spelled as Paddle's is.)"""
     for i in (1, 0):
         number, x = number_of(call.sources[i]), call.sources[1 - i]
         if number is None or number_of(x) is not None:
             continue
-        exact = float(np.float32(number)) == number
+        exact = float(np.float32(number)) == number or not to.strict
         if x.dtype.kind == "V" or x.dtype.kind == "f" and (x.dtype != np.float64 or exact) or (
                 x.dtype.kind == "i" and exact and float(number).is_integer()):
             return 1 - i, number
@@ -63,7 +64,7 @@ class Multiply:
         norm = scale_of_norm(to, call)
         if norm is not None:
             return norm
-        found = beside(call)
+        found = beside(to, call)
         if found is None:
             return save_same(to, call)
         return scaled(to, call, call.tensors[found[0]], found[1], 0.0)
@@ -77,7 +78,7 @@ class Add:
         norm = scale_of_norm(to, call)
         if norm is not None:
             return norm
-        found = beside(call)
+        found = beside(to, call)
         if found is None:
             return save_same(to, call)
         return scaled(to, call, call.tensors[found[0]], 1.0, found[1])
@@ -88,7 +89,7 @@ class Subtract:
     """A number beside a tensor is a bias."""
 
     def save(to, call):
-        found = beside(call)
+        found = beside(to, call)
         if found is None:
             return save_same(to, call)
         i, number = found
@@ -97,13 +98,28 @@ class Subtract:
 
 @form("divide")
 class Divide:
-    """A division by a power of two is a scale; one by another number stays: its quotient would be rounded twice."""
+    """A division by a number is a scale for Paddle.  By another than a power of two its quotient is rounded twice, so
+    that a file has a division; the print of a program is spelled as Paddle's is."""
 
     def save(to, call):
-        found = beside(call)
-        if found is None or call.sources[0].dtype.kind == "i" or found[0] == 1 or abs(np.frexp(found[1])[0]) != 0.5:
+        found = beside(to, call)
+        if found is None or call.sources[0].dtype.kind == "i" or found[1] == 0:
             return save_same(to, call)
-        return scaled(to, call, call.tensors[0], 1.0 / found[1], 0.0)
+        i, number = found
+        if i == 1:
+            return to.op("divide", spread(to, call), {}, call.types)
+        if to.strict and abs(np.frexp(number)[0]) != 0.5:
+            return save_same(to, call)
+        return scaled(to, call, call.tensors[0], 1.0 / number, 0.0)
+
+
+def spread(to: Saver, call: Call) -> list[Value]:
+    """The operands; a number on the left is a tensor of the shape of the right for Paddle, if that is known."""
+    left, right = call.tensors
+    number = number_of(call.sources[0])
+    if number is None or any(isinstance(d, DimExpr) for d in right.shape):
+        return [left, right]
+    return [to.build.full(right.shape, number, right.dtype), right]
 
 
 @form("scale", paddle=("scale", "scale_"))
@@ -111,8 +127,9 @@ class Scale:
     """Paddle's bias has 32 bits."""
 
     def save(to, call):
-        return scaled(to, call, call.tensors[0], call.given["scale"], call.attrs["bias"],
-                      call.attrs["bias_after_scale"])
+        a = call.attrs
+        return scaled(to, call, call.tensors[0], float(a["scale"]) if isinstance(a.get("scale"), int) else
+                      call.given["scale"], a["bias"], a["bias_after_scale"])
 
     def load(at, op):
         attrs, (x,) = at.attrs(op), at.inputs(op)
@@ -139,12 +156,20 @@ def flowing(call: Call, out: Any) -> Any:
     return out
 
 
+@form("isnan", "isinf", "isfinite")
+class Asked:
+    """No gradient flows through them, which Paddle does not say."""
+
+    def save(to, call):
+        return flowing(call, save_same(to, call))
+
+
 @form("pow", paddle="elementwise_pow")
 class Pow:
     """Paddle's operator of that name takes a number."""
 
     def save(to, call):
-        return to.op("elementwise_pow", call.tensors, {}, call.types)
+        return to.op("elementwise_pow", spread(to, call), {}, call.types)
 
     def load(at, op):
         return at.row("pow", *at.inputs(op))

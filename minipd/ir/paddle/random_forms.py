@@ -13,7 +13,15 @@ from minipd.ir.paddle.load import Loader
 from minipd.ir.types import DenseTensorType
 from minipd.ir.value import Value
 
-__all__: list[str] = []
+__all__ = ["our_mode"]
+
+#: what modes of a dropout are called in Paddle's programs, which is not what they are called in its functions
+MODES = {"downscale_in_infer": "downgrade_in_infer"}
+
+
+def our_mode(theirs: str) -> str:
+    return next((mode for mode, name in MODES.items() if name == theirs), theirs)
+
 
 def key(at: Loader) -> Value:
     """The key of one more draw."""
@@ -82,14 +90,15 @@ class Dropout:
         call.expect(window=None)
         operands = [call.tensors[0], None, to.number(a["p"])]
         mask = DenseTensorType(x.shape, np.uint8)
-        return to.op("dropout", operands, {"mode": a["mode"], "is_test": False}, [*call.types, mask])[:1]
+        return to.op("dropout", operands, {"mode": MODES.get(a["mode"], a["mode"]), "is_test": False},
+                     [*call.types, mask])[:1]
 
     def load(at, op):
         a, (x, _) = at.attrs(op), at.inputs(op)
         if any(user.name() != "pd_op.dropout_grad" for user in op.result(1).all_used_ops()):
             raise at.refuse()
         if not a["is_test"]:
-            return [at.row("dropout", x, key(at), p=a["p"], mode=a["mode"]), None]
+            return [at.row("dropout", x, key(at), p=a["p"], mode=our_mode(a["mode"])), None]
         if a["mode"] == "upscale_in_train":
             return [at.row("assign", x), None]
         return [at.row("multiply", x, 1.0 - a["p"]), None]
@@ -101,6 +110,7 @@ class Multinomial:
 
     def save(to, call):
         number = to.number(call.attrs["num_samples"], "int32")
+        call.flows = not call.sources[0].stop_gradient          # which Paddle does not deny
         return to.op("multinomial", [call.tensors[0], number], call.attrs, call.types)
 
     def load(at, op):

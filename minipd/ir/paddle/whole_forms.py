@@ -294,7 +294,7 @@ def binary_cross_entropy_with_logits(to: Saver, call: Whole) -> Any:
     x, label = call.tensors["logit"], call.tensors["label"]
     if x.type() != label.type() or len(call.tensors) > 2:
         raise Apart
-    to.number(1, x.dtype)
+    to.build.full((1,), 1, x.dtype)
     each, = to.op("sigmoid_cross_entropy_with_logits", [x, label, None], {}, [x.type()])
     return ended(to, call, each, call.args["reduction"], mean_all=True)
 
@@ -324,7 +324,7 @@ def softmax_with_cross_entropy(to: Saver, call: Whole) -> Any:
 @whole_form("normalize")
 def normalize(to: Saver, call: Whole) -> Any:
     x, axis = call.tensors["x"], axis_of(call, "x")
-    least = to.number(call.args["epsilon"], x.dtype)
+    least = to.build.full((1,), call.args["epsilon"], x.dtype)
     type = DenseTensorType([1 if i == axis else s for i, s in enumerate(x.shape)], x.dtype)
     attrs = {"porder": call.args["p"], "axis": call.args["axis"], "keepdim": True, "asvector": False}
     norm, = to.op("p_norm", [x], attrs, [type])
@@ -380,7 +380,7 @@ def interpolate(to: Saver, call: Whole) -> Any:
     names = {"nearest": "nearest", "linear": "linear", "bilinear": "bilinear", "trilinear": "trilinear",
              "bicubic": "bicubic"}
     if mode not in names or a.get("antialias") or a.get("recompute_scale_factor") or 1 in out.shape[2:] or any(
-            not isinstance(s, int) for s in out.shape[2:]) or a.get("data_format", "NC").endswith("C"):
+            not isinstance(s, int) for s in out.shape[2:]) or a.get("data_format", "NCHW").endswith("C"):
         raise Apart
     sizes = [-1] * 3
     scale: list[float] = []
@@ -416,3 +416,39 @@ def bernoulli(to: Saver, call: Whole) -> Any:
     no_others(call)
     call.flows = not call.sources["x"].stop_gradient
     return to.op("bernoulli", [call.tensors["x"]], {}, call.types)
+
+
+@whole_form("embedding")
+def embedding(to: Saver, call: Whole) -> Any:
+    """A row of the table that counts as zeros is Paddle's attribute."""
+    if "padding_idx" not in call.args or "max_norm" in call.args:
+        raise Apart
+    weight, padding = call.tensors["weight"], call.args["padding_idx"]
+    attrs = {"padding_idx": padding if padding >= 0 else weight.shape[0] + padding, "sparse": False}
+    return to.op("embedding", [call.tensors["x"], weight], attrs, call.types)
+
+
+@whole_form("outer")
+def outer(to: Saver, call: Whole) -> Any:
+    def shaped(x: Value, shape: tuple[int, int]) -> Value:
+        sizes = [x.shape[0] if s == -1 else s for s in shape]
+        return to.op("reshape", [x, to.ints(shape)], {}, [DenseTensorType(sizes, x.dtype)])[0]
+    x, y = call.tensors["x"], call.tensors["y"]
+    if x.ndim != 1 or y.ndim != 1:
+        raise Apart
+    return to.op("multiply", [shaped(x, (-1, 1)), shaped(y, (1, -1))], {}, call.types)
+
+
+@whole_form("pad")
+def pad(to: Saver, call: Whole) -> Any:
+    """Images are volumes of one layer for Paddle."""
+    x, sizes = call.tensors["x"], call.args["pad"]
+    if x.ndim != 4 or len(sizes) != 4 or call.args.get("data_format", "NCHW") != "NCHW":
+        raise Apart
+    n, c, h, w = x.shape
+    left, right, top, bottom = sizes
+    deep, = to.op("unsqueeze", [x, to.ints([2])], {}, [DenseTensorType((n, c, 1, h, w), x.dtype)])
+    attrs = {"mode": call.args["mode"], "pad_value": call.args["value"], "data_format": "NCDHW"}
+    wide, = to.op("pad3d", [deep, to.ints([*sizes, 0, 0])], attrs,
+                  [DenseTensorType((n, c, 1, h + top + bottom, w + left + right), x.dtype)])
+    return to.op("squeeze", [wide, to.ints([2])], {}, call.types)

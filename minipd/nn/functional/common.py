@@ -7,6 +7,7 @@ from typing import Any
 from minipd.framework.context import using
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
+from minipd.framework.whole import whole
 from minipd.ops import embedding as lookup
 from minipd.ops.cast import cast
 from minipd.ops.creation import ones
@@ -48,6 +49,7 @@ def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None,
     return out if bias is None else out + bias
 
 
+@whole
 def embedding(x: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
               norm_type: float = 2.0, sparse: bool = False, scale_grad_by_freq: bool = False,
               name: str | None = None) -> Tensor:

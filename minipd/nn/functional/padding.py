@@ -6,6 +6,7 @@ from typing import Any
 
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
+from minipd.framework.whole import whole
 from minipd.ops.geometry import FORMATS, ints
 from minipd.ops.padding import Pad, pad_axis
 from minipd.ops.slicing import take_part
@@ -15,6 +16,7 @@ __all__ = ["pad", "zeropad2d"]
 MODES = ("constant", "reflect", "replicate", "circular")
 
 
+@whole
 def pad(x: Tensor, pad: Any, mode: str = "constant", value: float = 0.0, data_format: str | None = None,
         pad_from_left_axis: bool = True, name: str | None = None) -> Tensor:
     """x with more elements before and after it along some dimensions.

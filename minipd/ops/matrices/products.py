@@ -111,6 +111,7 @@ def inner(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     return matmul(rows, columns, transpose_y=True).reshape([*xs[:-1], *ys[:-1]])
 
 
+@whole
 def outer(x: Tensor, y: Tensor, name: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """Every element of x times every element of y, both flattened: -> [elements of x, elements of y].
 

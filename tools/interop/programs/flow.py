@@ -124,3 +124,21 @@ def initializers_of_structure(p):
     p.create_parameter([4, 4], "float32", default_initializer=I.Orthogonal())
     p.create_parameter([3, 3, 2, 2], "float32", default_initializer=I.Dirac())
     p.create_parameter([2, 2, 4, 4], "float32", default_initializer=I.Bilinear())
+
+
+@program
+def gradient_of_a_loop(p):
+    x, w = data(p), data(p, "w", [6, 6])
+    i = p.full([], 0, "int64")
+    i, y = p.static.nn.while_loop(lambda i, y: i < 3, lambda i, y: [i + 1, p.tanh(p.matmul(y, w))], [i, x])
+    return (y * y).sum()
+
+
+@program
+def loop_in_a_branch(p):
+    x = data(p)
+
+    def loop():
+        i = p.full([], 0, "int64")
+        return p.static.nn.while_loop(lambda i, y: i < 2, lambda i, y: [i + 1, y * x], [i, x])[1]
+    p.static.nn.cond(x.sum() < 100, loop, lambda: x * 2.0)          # whose gradient Paddle does not run

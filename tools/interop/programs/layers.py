@@ -365,9 +365,3 @@ def lstm(p):
 def gru(p):
     y, h = p.nn.GRU(6, 4)(data(p, shape=[2, 3, 6]))
     return (y * y).sum() + h.sum()
-
-
-@program
-def recurrence_of_any_length(p):
-    y, h = p.nn.SimpleRNN(6, 4)(data(p, shape=[2, -1, 6]))
-    return (y * y).sum() + h.sum()
