@@ -114,12 +114,13 @@ class RankContext:
 class Ground:
     """What stands below all layers: it runs a call of a row on payloads.  Most take no notice of what else it is told.
 
-    lazy: it notes calls, and computes them later.  layers: what it is told of the layers that are being called, if it
-    wants to know (`enter(name)`, `leave()`).  whole: it makes a call of a function that is one operator elsewhere
-    (`framework.whole`), if it wants to.
+    lazy: it notes calls, and computes them later.  spells: it wants to know how attributes were written.  layers: what
+    it is told of the layers that are being called, if it wants to know (`enter(name)`, `leave()`).  whole: it makes a
+    call of a function that is one operator elsewhere (`framework.whole`), if it wants to.
     """
 
     lazy = False
+    spells = True
     layers: Any = None
     whole: Any = None
 
@@ -165,6 +166,8 @@ class Ground:
 
 class Kernels(Ground):
     """The ground floor of eager mode: compute now, on arrays."""
+
+    spells = False
 
     def run(self, row: Any, payloads: Any, attrs: dict) -> Any:
         if payloads and type(key := payloads[row.key]) is ndarray:

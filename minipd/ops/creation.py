@@ -146,6 +146,12 @@ def sizes(given: Any) -> Any:
 
 def shape_tuple(what: str, shape: Any) -> tuple:
     """A shape given as an int, a sequence of ints (or of 0-D tensors) or an int tensor."""
+    if type(shape) is list or type(shape) is tuple:     # the most frequent ones, at once
+        for d in shape:
+            if type(d) is not int or d < 0:
+                break
+        else:
+            return tuple(shape)
     shape = sizes(shape)
     if not isinstance(shape, (list, tuple)) and (isinstance(shape, int) or is_symbolic(shape)):
         shape = (shape,)

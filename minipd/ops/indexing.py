@@ -22,13 +22,14 @@ import numpy as np
 from minipd.framework import dtype as dtypes
 from minipd.framework.dim import same
 from minipd.framework.meta import describe
+from minipd.framework.spelling import spells
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import write
 from minipd.ops.broadcast import Expand
 from minipd.ops.by_number import Gather, GatherNd, IndexPut
 from minipd.ops.cast import cast
 from minipd.ops.creation import to_tensor
-from minipd.ops.indices import Index, parse_index
+from minipd.ops.indices import Index, parse_index, part_of_one
 from minipd.ops.joining import Concat
 from minipd.ops.math import where
 from minipd.ops.reshape import Reshape, Squeeze, Transpose, Unsqueeze
@@ -50,12 +51,15 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     >>> x[..., ::-2].tolist(), x[[1, 0], [2, 0]].tolist(), x[x > 3].tolist()
     ([[2, 0], [5, 3]], [5, 0], [4, 5])
     """
-    if type(index) is slice and x.payload.shape:            # the most frequent one needs no taking apart
+    if type(index) is slice and x.payload.shape:            # the most frequent ones need no taking apart
         n = x.payload.shape[0]
         start, end, stride = normalized_part(index, n)
         if stride == 1 and (start, end) != (0, n):
-            return Slice(x, axes=(0,), starts=listed((start,)), ends=listed((end,)))
+            return _rows(x, start, end)
         return take_part(x, (0,), ((start, end, stride),))
+    if type(index) is int and x.payload.shape:
+        start, end, _ = part_of_one(x, 0, index)
+        return Squeeze(x if (start, end) == (0, x.payload.shape[0]) else _rows(x, start, end), axis=(0,))
     found = parse_index(x, index)
     y = _basic(x, found)
     if not found.arrays:
@@ -67,6 +71,12 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     tuples = tuples_of([numbers for _, numbers in arrays])
     read = GatherNd(Transpose(y, perm=perm), tuples)
     return Transpose(read, perm=_moved_to(at, tuples.ndim - 1, read.ndim)) if at else read
+
+
+def _rows(x: Tensor, start: Any, end: Any) -> Tensor:
+    if not spells():
+        return Slice(x, axes=(0,), starts=(start,), ends=(end,))
+    return Slice(x, axes=(0,), starts=listed((start,)), ends=listed((end,)))
 
 
 def _basic(x: Tensor, found: Index) -> Tensor:

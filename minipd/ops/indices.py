@@ -79,7 +79,7 @@ def parse_index(x: Tensor, index: Any) -> Index:
             out += 1
         else:
             part = (normalized_part(item, shape[axis]) if isinstance(item, slice) else
-                    _one(x, axis, item))
+                    part_of_one(x, axis, item))
             if isinstance(item, slice):
                 out += 1
             else:
@@ -105,6 +105,8 @@ def _item(x: Tensor, index: Any, item: Any) -> Any:
     if item is None or item is Ellipsis:
         return item
     if isinstance(item, slice):
+        if not any((isinstance(item.start, Tensor), isinstance(item.stop, Tensor), isinstance(item.step, Tensor))):
+            return item
         return slice(*(v.item() if isinstance(v, Tensor) else v for v in (item.start, item.stop, item.step)))
     if isinstance(item, (list, tuple, range, np.ndarray, bool, np.bool_)):
         item = _array(item)
@@ -148,7 +150,7 @@ def _check_mask(x: Tensor, axis: int, mask: Tensor) -> None:
                          f"{list(own)}, as dimensions {axis} to {axis + mask.ndim - 1} have")
 
 
-def _one(x: Tensor, axis: int, i: int) -> tuple[Any, Any, int]:
+def part_of_one(x: Tensor, axis: int, i: int) -> tuple[Any, Any, int]:
     """The part that an int names."""
     n = x.payload.shape[axis]
     if not is_symbolic(n) and not -n <= i < n:

@@ -7,7 +7,7 @@ from typing import Any
 from minipd.framework.dim import exact_div, is_symbolic, prod, same
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
-from minipd.framework.spelling import as_given
+from minipd.framework.spelling import as_given, spells
 from minipd.framework.tensor import Tensor
 from minipd.ops.creation import shape_tuple, sizes
 from minipd.ops.making import spread
@@ -130,7 +130,7 @@ def reshape(x: Tensor, shape: Any, name: str | None = None) -> Tensor:
             raise ValueError(f"reshape: {total} elements of shape {list(own)} do not divide into {target}")
         target[target.index(-1)] = exact_div(total, rest, f"reshape of {list(own)} to {target}")
     shape = shape_tuple("reshape", target)
-    return Reshape(x, shape=as_given(shape, tuple(given)) if isinstance(given, (list, tuple)) else shape)
+    return Reshape(x, shape=as_given(shape, tuple(given)) if isinstance(given, (list, tuple)) and spells() else shape)
 
 
 def ravel(input: Tensor) -> Tensor:
@@ -172,7 +172,7 @@ def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1, name: str | Non
                          f"{describe(x.payload)}")
     s = x.payload.shape
     shape = (*s[:a], prod(s[a:b + 1]), *s[b + 1:])
-    return Reshape(x, shape=as_given(shape, ("flatten", int(a), int(b))))
+    return Reshape(x, shape=as_given(shape, ("flatten", int(a), int(b))) if spells() else shape)
 
 
 def squeeze(x: Tensor, axis: Any = None, name: str | None = None) -> Tensor:
@@ -194,6 +194,8 @@ def unsqueeze(x: Tensor, axis: Any, name: str | None = None) -> Tensor:
     for n, a in enumerate(listed if isinstance(listed, (list, tuple)) else [listed]):
         at = normalize_axis("unsqueeze", a, x.ndim + n + 1)
         placed = [p + (p >= at) for p in placed] + [at]
+    if not spells():
+        return Unsqueeze(x, axis=tuple(sorted(placed)))
     given = listed if isinstance(listed, (list, tuple)) else [listed]
     return Unsqueeze(x, axis=as_given(tuple(sorted(map(int, placed))), tuple(map(int, given))))
 

@@ -14,7 +14,7 @@ from typing import Any
 from minipd.framework.dim import DimExpr, ceil_div, is_symbolic, maximum, minimum, require_at_least, same
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
-from minipd.framework.spelling import SpelledInt, as_given
+from minipd.framework.spelling import SpelledInt, as_given, spells
 from minipd.framework.tensor import Tensor
 from minipd.ops.broadcast import as_operand, reduce_to
 from minipd.ops.creation import FullLike
@@ -187,6 +187,8 @@ def normalized_part(s: Any, n: Any) -> tuple[Any, Any, int]:
     start, end, stride = s.indices(n)
     if not range(start, end, stride):                   # a start of -1, before the first, would mean the last again
         start = end = max(start, 0)
+    if not spells():
+        return start, end, stride
     first, last = (0, LAST) if stride > 0 else (LAST, BEFORE_FIRST)
     return (as_given(start, first if s.start is None else s.start.__index__()),
             as_given(end, last if s.stop is None else s.stop.__index__()), stride)
@@ -223,8 +225,9 @@ def take_part(x: Tensor, axes: Sequence[int], parts: Sequence[tuple]) -> Tensor:
     kept = [(a, *p) for a, p in zip(axes, parts, strict=True) if p != (0, shape[a], 1)]
     if not kept:
         return x
-    kept_axes, *bounds, strides = zip(*kept, strict=True)
-    starts, ends = map(listed, bounds)
+    kept_axes, starts, ends, strides = zip(*kept, strict=True)
+    if spells():
+        starts, ends = listed(starts), listed(ends)
     if strides.count(1) == len(strides):
         return Slice(x, axes=kept_axes, starts=starts, ends=ends)
     return StridedSlice(x, axes=kept_axes, starts=starts, ends=ends, strides=strides)
