@@ -16,6 +16,8 @@ from minipd.jit.dy2static.changes import Change, spent
 from minipd.jit.dy2static.indexed import Indexed, make_enumerate, make_range, make_zip
 from minipd.jit.dy2static.logic import And, Or, as_bool, traced, truth
 from minipd.ops.cast import cast
+from minipd.ops.creation import full
+from minipd.ops.math import maximum
 from minipd.static.effects import Print
 
 __all__: list[str] = []
@@ -51,7 +53,7 @@ def to_bool(*args: Any) -> Any:
 def length(x: Any) -> Any:
     """`len(x)`: the first dimension; as a tensor where only the program knows it."""
     if isinstance(x, Indexed):
-        return x.length
+        return maximum(x.length, full([], 0, "int64"))
     if traced(x) and x.payload.shape and isinstance(x.payload.shape[0], DimExpr):
         return Tensor(current().ground.value(x.payload.shape[0]))
     return len(x)

@@ -16,13 +16,13 @@ from minipd.framework.tensor import Tensor
 from minipd.jit.dy2static.logic import traced
 from minipd.ops.cast import cast
 from minipd.ops.creation import full
-from minipd.ops.math import maximum, minimum
+from minipd.ops.math import minimum
 
 __all__: list[str] = []
 
 
 class Indexed:
-    """length: a tensor int64[].  at: item i of it.  what: for errors."""
+    """length: a tensor int64[], how many items; less than zero counts as none.  at: item i of it.  what: for errors."""
 
     def __init__(self, length: Tensor, at: Callable[[Tensor], Any], what: str):
         self.length, self.at, self.what = length, at, what
@@ -64,13 +64,31 @@ def make_range(*args: Any) -> Any:
     if isinstance(step, int) and step == 0:
         raise ValueError("range() arg 3 must not be zero")
     if isinstance(step, int) and step > 0:
-        count = (stop - start + (step - 1)) // step
+        count = _quotient(_plus(_minus(stop, start), step - 1), step)
     elif isinstance(step, int):
-        count = (start - stop + (-step - 1)) // -step
+        count = _quotient(_plus(_minus(start, stop), -step - 1), -step)
     else:
         count = -((start - stop) // step)
-    count = cast(maximum(count, full([], 0, "int64")), "int64")
-    return Indexed(count, lambda i: i * step + start, "a range of tensors")
+    if not isinstance(count, Tensor):           # `range(1, 5, n)` and the like have tensors in it
+        count = full([], count, "int64")
+    return Indexed(cast(count, "int64"), lambda i: _plus(i if _is(step, 1) else i * step, start), "a range of tensors")
+
+
+def _is(x: Any, number: int) -> bool:
+    """Whether x is this Python number: then the program need not compute with it."""
+    return isinstance(x, int) and x == number
+
+
+def _plus(a: Any, b: Any) -> Any:
+    return a if _is(b, 0) else a + b
+
+
+def _minus(a: Any, b: Any) -> Any:
+    return a if _is(b, 0) else a - b
+
+
+def _quotient(a: Any, b: int) -> Any:
+    return a if _is(b, 1) else a // b
 
 
 def _number(x: Any) -> Any:

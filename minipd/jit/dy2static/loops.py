@@ -18,7 +18,7 @@ from minipd.jit.dy2static.indexed import Indexed, indexed
 from minipd.jit.dy2static.logic import Not, traced, truth
 from minipd.jit.dy2static.traced_loop import TracedLoop
 from minipd.jit.dy2static.variables import Place, places
-from minipd.ops.creation import to_tensor
+from minipd.ops.creation import full
 
 __all__: list[str] = []
 
@@ -72,7 +72,7 @@ def For(iterable: Any, body_fn: types.FunctionType, names: Sequence[str], stop: 
 def _count(items: Indexed, body_fn: types.FunctionType, found: list[Place], flag: Place | None,
            read: Sequence[str]) -> None:
     """A loop that the program counts: the count is one more variable of it."""
-    at = [to_tensor(0)]
+    at = [full([], 0, "int64")]
     count = Place("the count", lambda: at[0], lambda value: at.__setitem__(0, value), lambda: None)
 
     def test() -> Any:
@@ -82,4 +82,4 @@ def _count(items: Indexed, body_fn: types.FunctionType, found: list[Place], flag
         i = at[0]
         at[0] = i + 1
         body_fn(items.at(i))
-    TracedLoop(truth(test()), test, body, [*found, count], flag, read).write()
+    TracedLoop(truth(test()), test, body, [*found, count], flag, read, free=True).write()

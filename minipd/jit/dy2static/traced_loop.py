@@ -26,6 +26,7 @@ from minipd.jit.dy2static.merging import NUMBERS, Apart, equal, mapped, meta, sp
 from minipd.jit.dy2static.reasons import Undecided, leave_empty
 from minipd.jit.dy2static.variables import MISSING, Place
 from minipd.ops.creation import full
+from minipd.ops.logic import logical_and, logical_not
 from minipd.static.effects import Assert as stop_unless
 from minipd.static.loops import write_loop
 
@@ -60,9 +61,10 @@ class TracedLoop:
     """
 
     def __init__(self, goes_on: Tensor, test_fn: Callable, body_fn: Callable, places: list[Place], flag: Place | None,
-                 read: Sequence[str]):
+                 read: Sequence[str], free: bool = False):
         self.trace: Trace = current().ground
         self.goes_on, self.test_fn, self.body_fn, self.flag = goes_on, test_fn, body_fn, flag
+        self.free = free
         self.places, self.read, self.where = list(places), read, user_line()
         self.before, self.named = [p.get() for p in places], len(places)
         self.dropped: dict[int, tuple[str, type[Exception]]] = {}
@@ -107,7 +109,9 @@ class TracedLoop:
         start = [self._start(i) for i in range(len(self.places))]
         carried = [i for i, value in enumerate(start) if _has_tensors(value) and i not in self.flags]
 
-        def body(_: Tensor, values: list, written: list) -> list:
+        depth, again = len(self.trace.scopes), [self.goes_on]       # whether there is one more iteration
+
+        def body(values: list, written: list) -> list:
             inside = list(start)
             mapped([values, written], _computed)
             for i, value in zip(carried, values, strict=True):
@@ -123,11 +127,12 @@ class TracedLoop:
             goes_on, *after = left
             now = self.trace.scopes[-1].take_back()
             self._learn(start, after, {k: x for k, (x, _) in now.items()})
-            return [goes_on, [self._settled(start[i], after[i]) for i in carried],
+            again[1:] = [goes_on]
+            return [[self._settled(start[i], after[i]) for i in carried],
                     [now[k][1] if k in now else handle_on(x) for k, x in self.written.items()]]
-        first = [self.goes_on, [start[i] for i in carried], [handle_on(x) for x in self.written.values()]]
-        names = ["the test", "the variables", "the tensors written in place"]
-        _, values, written = write_loop(self.trace, lambda go, *_: go, body, first, names)
+        first = [[start[i] for i in carried], [handle_on(x) for x in self.written.values()]]
+        names = ["the variables", "the tensors written in place"]
+        values, written = write_loop(self.trace, lambda *_: again[len(self.trace.scopes) - depth], body, first, names)
         found = list(start)
         for i, value in zip(carried, values, strict=True):
             found[i] = value
@@ -140,7 +145,9 @@ class TracedLoop:
     def _test(self) -> Any:
         """Whether there is another iteration."""
         stopped = False if self.flag is None else self.flag.get()
-        if traced(stopped):
+        if traced(stopped) and self.free:
+            goes_on = logical_and(truth(self.test_fn()), logical_not(truth(stopped)))
+        elif traced(stopped):
             goes_on = Branch(truth(stopped), (lambda: False, self.test_fn), self.places).write()
         else:
             goes_on = False if stopped else truth(self.test_fn())
