@@ -1,4 +1,8 @@
-"""Dead code elimination: operations whose results nothing reads, and which do nothing else."""
+"""Dead code elimination: operations whose results nothing reads, and which do nothing else.
+
+An `if` or a loop that stays loses what nobody reads of it: results of an `if`, with what its blocks yield for them, and
+what a loop carries without looking at it.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,13 @@ def remove_dead_ops(program: Program) -> int:
     Inputs (`pd_op.data`) stay, used or not: they are the program's signature.
     """
     before = program.num_ops()
+    _remove(program)
+    while _prune(program):          # what was yielded may be dead now
+        _remove(program)
+    return before - program.num_ops()
+
+
+def _remove(program: Program) -> None:
     # users stand behind what they use, so going from the back sees every use that remains; the regions of an operation
     # that stays come before what stands in front of it, because they use that
     open_blocks = [reversed(program.global_block().ops)]
@@ -28,7 +39,38 @@ def remove_dead_ops(program: Program) -> int:
             op.erase()
         else:
             open_blocks += [reversed(block.ops) for block in op.blocks()]
-    return before - program.num_ops()
+
+
+def _prune(program: Program) -> bool:
+    """Remove results of `if` and `while` that nothing reads; whether there were any."""
+    found = False
+    for op in [op for top in program.global_block().ops for op in walk_inside(top)]:
+        if op.name() not in ("pd_op.if", "pd_op.while"):
+            continue
+        for i in reversed(range(op.num_results())):
+            if op.result(i).use_empty() and (op.name() == "pd_op.if" or _only_carried(op, i)):
+                _drop(op, i)
+                found = True
+    return found
+
+
+def _only_carried(loop: Operation, i: int) -> bool:
+    """Whether an iteration does nothing with its i-th value, or only hands it on in the same place."""
+    block = loop.regions[0].front()
+    return all(use.owner() is block.back() and use.index() == i + 1 for use in block.args()[i].uses)
+
+
+def _drop(op: Operation, i: int) -> None:
+    """Remove the i-th result, and what belongs to it."""
+    loop = op.name() == "pd_op.while"
+    for region in op.regions:
+        end = region.front().back()
+        assert end is not None
+        end.erase_operand(i + 1 if loop else i)
+    if loop:
+        op.regions[0].front().erase_arg(i)
+        op.erase_operand(i + 1)
+    op.erase_result(i)
 
 
 def _dead(op: Operation) -> bool:

@@ -120,6 +120,12 @@ class Operation:
         """One more operand at the end (a terminator that yields one more value)."""
         self._operands.append(OpOperand(self, len(self._operands), value))
 
+    def erase_operand(self, index: int) -> None:
+        """One operand less; those behind it move up."""
+        self._operands.pop(index).set_source(None)
+        for i, operand in enumerate(self._operands):
+            operand._index = i
+
     # ------------------------------------------------------------------------------------------------ results
     def num_results(self) -> int:
         return len(self._results)
@@ -142,6 +148,22 @@ class Operation:
             if isinstance(flags, ArrayAttribute):
                 self.attributes[name] = ArrayAttribute((*flags.items, BoolAttribute(name == "stop_gradient")))
         return result
+
+    def erase_result(self, index: int) -> None:
+        """One result less; those behind it move up, and so do the attributes with one entry per result.
+
+        Raises: ValueError if it is still used.
+        """
+        if not self._results[index].use_empty():
+            raise ValueError(f"erase_result: expected a result without users, but result {index} of {self._name} is "
+                             f"used by {self._results[index].all_used_ops()[0].name()}; replace its uses first")
+        for name in ("stop_gradient", "persistable"):
+            flags = self.attributes.get(name)
+            if isinstance(flags, ArrayAttribute):
+                self.attributes[name] = ArrayAttribute((*flags.items[:index], *flags.items[index + 1:]))
+        del self._results[index]
+        for i, result in enumerate(self._results):
+            result._index = i
 
     def replace_all_uses_with(self, values: Sequence[Value]) -> None:
         """Result `i` is replaced everywhere by `values[i]`."""
