@@ -1,11 +1,22 @@
 """The models that are exchanged.  `paddle` is the real one or minipd; neither is imported here."""
 
+import functools
 from collections import namedtuple
 
 import numpy as np
 
 #: layer: what is saved.  specs: (shape, dtype, name) of its inputs.  calls: arrays for each input, for some calls.
 Model = namedtuple("Model", "layer specs calls")
+
+#: models that come with Paddle, and not with minipd: name -> (function, size of the picture, arguments)
+PADDLES = {
+    "ResNet-18": ("resnet18", 32, {}),
+    "MobileNet V2, a quarter": ("mobilenet_v2", 32, {"scale": 0.25}),
+    "MobileNet V3, small": ("mobilenet_v3_small", 32, {"scale": 0.5}),
+    "SqueezeNet 1.1": ("squeezenet1_1", 64, {}),
+    "ShuffleNet V2, a quarter": ("shufflenet_v2_x0_25", 32, {}),
+    "DenseNet-121": ("densenet121", 32, {}),
+}
 
 
 def models(paddle):
@@ -146,6 +157,42 @@ def models(paddle):
                 i = i + 1
             return y, i
 
+    class Functions(nn.Layer):
+        """Functions that Paddle has one operator for."""
+
+        def forward(self, x, image):
+            y = F.elu(x) + F.selu(x) + F.celu(x, 0.7) + F.leaky_relu(x, 0.2) + F.hardswish(x) + F.hardsigmoid(x)
+            y = y + F.hardtanh(x) + F.hardshrink(x) + F.softshrink(x) + F.tanhshrink(x) + F.softplus(x, 2.0, 1.0)
+            y = y + F.softsign(x) + F.mish(x) + F.swish(x) + F.thresholded_relu(x) + F.relu6(x * 4)
+            losses = [F.l1_loss(x, y), F.smooth_l1_loss(x, y, delta=0.5), F.kl_div(F.log_softmax(x), F.softmax(y)),
+                      F.binary_cross_entropy(F.sigmoid(x), F.sigmoid(y)),
+                      F.binary_cross_entropy_with_logits(x, F.sigmoid(y)),
+                      F.nll_loss(F.log_softmax(x), paddle.argmax(y, axis=1)),
+                      F.cross_entropy(x, F.softmax(y), soft_label=True)]
+            part = paddle.bmm(image[:, 0], image[:, 1]) + paddle.einsum("bij,bjk->bik", image[:, 2], image[:, 3])
+            rows = paddle.tile(F.normalize(y), [1, 2]) + paddle.repeat_interleave(y, 2, axis=1)
+            picked = paddle.take_along_axis(y, paddle.argsort(x, axis=1), 1)
+            layers = F.maxout(image, 2).sum([2, 3]) + paddle.diagonal(image, axis1=2, axis2=3).sum(2)[:, :2]
+            big = F.interpolate(image, scale_factor=2, mode="nearest")
+            big = big + F.interpolate(image, size=[8, 8], mode="bilinear") * F.pad(image, [2, 2, 1, 3])
+            return [y, paddle.stack(losses), part, rows, picked, layers, big, F.pixel_shuffle(image, 2)]
+
+    class Whole(nn.Layer):
+        """An encoder and a decoder."""
+
+        def __init__(self):
+            super().__init__()
+            self.net = nn.Transformer(16, 4, 1, 1, 32, dropout=0.1)
+
+        def forward(self, source, target):
+            return self.net(source, target)
+
+    def pictures(name, size, how):
+        net = getattr(paddle.vision.models, name)(num_classes=7, **how)
+        batches = (1, 3)
+        return Model(net, [([None, 3, size, size], "float32", "image")],
+                     [[normal(n, 3, size, size)] for n in batches])
+
     def words(n, length, top):
         return rng.integers(0, top, (n, length))
 
@@ -172,7 +219,18 @@ def models(paddle):
         "BERT layer": bert,
         "Llama block": lambda: Model(Llama(), [([None, 6, 16], "float32", "x")], [[normal(n, 6, 16)] for n in (1, 3)]),
         "tensor if and while": branching,
+        "Transformer": lambda: Model(
+            Whole(), [([None, 5, 16], "float32", "source"), ([None, 7, 16], "float32", "target")],
+            [[normal(n, 5, 16), normal(n, 7, 16)] for n in (1, 3)]),
+        "functions that are one operator": lambda: Model(
+            Functions(), [([None, 6], "float32", "x"), ([None, 4, 4, 4], "float32", "image")],
+            [[normal(n, 6), normal(n, 4, 4, 4)] for n in (2, 3)]),
+        **{name: functools.partial(pictures, *how) for name, how in PADDLES.items()},
     }
+
+
+#: what stands in the table for a model that is not there
+NOT_HERE = "-"
 
 
 def specs_of(paddle, model):
@@ -189,12 +247,15 @@ def arrays(outputs):
 def save_all(paddle, folder):
     """Save every model, and beside it what it computes: `<number>.npz`.
 
-    Returns name -> error, None where it went well.
+    Returns name -> error, None where it went well, NOT_HERE for a model that this `paddle` does not come with.
 
     The answers are those of the layer itself in evaluation mode, not of the program.
     """
     found = {}
     for i, (name, make) in enumerate(models(paddle).items()):
+        if name in PADDLES and not hasattr(paddle.vision.models, PADDLES[name][0]):
+            found[name] = NOT_HERE
+            continue
         try:
             paddle.seed(i)
             model = make()

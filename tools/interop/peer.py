@@ -5,6 +5,7 @@
 """
 
 import json
+import os
 import sys
 
 import numpy as np
@@ -34,6 +35,8 @@ def run(folder):
     found = {}
     for i, name in enumerate(models(paddle)):
         found[name] = {}
+        if not os.path.exists(f"{folder}/{i}.json"):
+            continue
         for way in (predicted, loaded):
             try:
                 found[name][way.__name__] = max(difference(way(f"{folder}/{i}", inputs), outputs)
