@@ -64,6 +64,7 @@ class Tensor(InMemory, TensorMethods):
     views: Any = None                   # weak references to such views of this tensor
     undecided: bool = False             # such a view, or a copy, depending on symbolic dimensions
     persistable: bool = False
+    is_parameter: bool = False          # True for a Parameter, which an optimizer updates
     _name: str | None = None
 
     def __init__(self, payload: Any):
@@ -235,7 +236,8 @@ class Tensor(InMemory, TensorMethods):
     def __repr__(self) -> str:
         p = settled(self)
         if type(p) is not np.ndarray:
-            return f"Tensor({p!r}, stop_gradient={self.stop_gradient})"
+            told = getattr(p, "as_handle", None)
+            return f"Tensor({p!r}, stop_gradient={self.stop_gradient})" if told is None else told(self.stop_gradient)
         return (f"Tensor(shape={list(p.shape)}, dtype={self.dtype.name}, place={self.place}, "
                 f"stop_gradient={self.stop_gradient},\n{' ' * PREFIX}{text_of(p, PREFIX)})")
 
@@ -294,6 +296,7 @@ class Parameter(Tensor):
     stop_gradient = False
     persistable = True
     initialize: Any = None
+    is_parameter = True
     need_clip: bool = True
     regularizer: Any = None
     is_distributed: bool = False
@@ -324,4 +327,5 @@ class Parameter(Tensor):
         self.stop_gradient = not on
 
     def __repr__(self) -> str:
-        return f"Parameter containing:\n{super().__repr__()}"
+        said = super().__repr__()
+        return said if hasattr(self.payload, "as_handle") else f"Parameter containing:\n{said}"

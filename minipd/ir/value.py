@@ -185,6 +185,16 @@ class Value:
                         "paddle.static.nn.cond, select with paddle.where, compute this outside of the traced "
                         "function, or compile it in segments, to_static(full_graph=False)")
 
+    def index(self) -> int:
+        """Which result of its operation, or argument of its block, it is."""
+        raise NotImplementedError
+
+    def as_handle(self, stop_gradient: bool) -> str:
+        """What a tensor that holds this value prints: the words in which Paddle prints a value."""
+        at = (f"define_op_name={op.name()}, index={self.index()}" if (op := self.get_defining_op()) is not None else
+              f"position block_arg, index = {self.index()}")
+        return f"Value({at}, dtype={self._type.text(False)}, stop_gradient={stop_gradient})"
+
     def detached(self, handle: Tensor) -> Tensor:
         """`handle.detach()` for a handle on this value: a view of it through which no gradient flows."""
         return ROWS["share_data_"](handle)

@@ -133,3 +133,15 @@ def test_startup_programs_too():
     (%0) = "pd_op.full" () {dtype:float32,persistable:[true],place:Place(undefined:0),shape:[2,3],stop_gradient:[true],value:0.5} : () -> tensor<2x3xf32>
     () = "builtin.set_parameter" (%0) {parameter_name:"w"} : (tensor<2x3xf32>) -> 
 }"""  # noqa: E501, W291
+
+
+def test_tensors_of_a_program_print_as_paddle_prints_values():
+    with paddle.static.program_guard(paddle.static.Program(), paddle.static.Program()):
+        x = paddle.static.data("x", [None, 4])
+        w = paddle.static.create_parameter([4], "float32")
+        seen = []
+        paddle.static.nn.while_loop(lambda a: a.sum() < 3.0, lambda a: seen.append(str(a)) or a + w, [x])
+    assert str(w) == "Value(define_op_name=builtin.parameter, index=0, dtype=tensor<4xf32>, stop_gradient=False)"
+    assert repr(x) == "Value(define_op_name=pd_op.data, index=0, dtype=tensor<-1x4xf32>, stop_gradient=True)"
+    assert seen[0] == "Value(position block_arg, index = 0, dtype=tensor<-1x4xf32>, stop_gradient=True)"
+    assert w.is_parameter and not x.is_parameter
