@@ -4,7 +4,8 @@ A trace assumes something of open sizes where user code asks about them (`if x.s
 needs it.  The sizes of the call decide, so the program serves all calls whose sizes fulfil the assumptions.
 
 Sometimes the library's rules assume more than this call fulfils (that S0 is 8, beside a tensor of 8 rows, though here
-it is 1), or cannot tell.  Then the function is traced with these dimensions *fixed* at the sizes of the call.
+it is 1), or cannot do without a size (`unbind`).  Then the function is traced with these dimensions *fixed* at the sizes
+of the call; what is raised there is what eager mode would raise.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def compiled_for(sizes: dict[str, int] | None, arguments: Sequence[Argument],
 
     sizes: of the open dimensions of the call, None where there is no call.  compiled_at: what makes the program, of its
     arguments and of the sizes that decide questions.
-    Raises: what the trace raises though every dimension is fixed that it asked about.
+    Raises: what the trace raises though the dimensions are fixed.
     """
     if sizes is None:
         compiled = compiled_at(arguments, None)
@@ -64,8 +65,9 @@ def compiled_for(sizes: dict[str, int] | None, arguments: Sequence[Argument],
         specs = [Argument(substitute_all(a.shape, fixed), a.dtype, a.stop_gradient) for a in arguments]
         try:
             compiled = compiled_at(specs, {n: size for n, size in sizes.items() if n not in fixed})
-        except OpenSize as error:
-            doubtful = error.symbols & sizes.keys() - fixed.keys()
+        except Exception as error:
+            known = error.symbols if isinstance(error, OpenSize) else sizes.keys()
+            doubtful = known & sizes.keys() - fixed.keys()
             if not doubtful:
                 raise
         else:

@@ -178,8 +178,11 @@ def normalized_part(s: Any, n: Any) -> tuple[Any, Any, int]:
     if DimExpr in (type(n), type(s.start), type(s.stop)):
         if s.step not in (None, 1):
             return _strided_part(s, n)
+        if _counts_from_front(s.start) and s.stop is not None and _counts_from_front(s.stop):
+            start = 0 if s.start is None else s.start.__index__()
+            return start, maximum(_no_more(s.stop.__index__(), n), start), 1
         start, end = (_from_front(v, n, default) for v, default in ((s.start, 0), (s.stop, n)))
-        what = f"slice {start}:{end} of a dimension of size {n}"    # Python would clip, and the size depend on values
+        what = f"slice {start}:{end} of a dimension of size {n}"    # Python would clip, and S0-1 be Max(S0-1,0)
         require_at_least(start, 0, what)
         require_at_least(end, start, what)
         require_at_least(n, end, what)
@@ -211,6 +214,16 @@ def _strided_part(s: Any, n: Any) -> tuple[Any, Any, int]:
         (s.start, first if step > 0 else last), (s.stop, last if step > 0 else first)))
     inside = maximum(start, 0)              # a start of -1, before the first, would mean the last; that part is empty
     return inside, end + (inside - start), step
+
+
+def _counts_from_front(v: Any) -> bool:
+    """Whether an end of a slice is at the same place, or behind the last element, whatever the size is."""
+    return v is None or not is_symbolic(v) and v >= 0
+
+
+def _no_more(end: int, n: DimExpr) -> Any:
+    """The end of a slice of a dimension of size n, as Python clips it."""
+    return end if (n - end).bounds()[0] >= 0 else minimum(n, end)       # type: ignore[union-attr]
 
 
 def _from_front(v: Any, n: Any, default: Any) -> Any:

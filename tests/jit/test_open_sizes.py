@@ -267,6 +267,30 @@ def test_a_rule_that_must_know():
     assert len(compiled.traces) == 1
 
 
+@pytest.mark.parametrize("function", [
+    lambda x: paddle.unbind(x, 0)[-1], lambda x: paddle.tensor_split(x, 2)[0], lambda x: paddle.add_n(list(x)),
+    lambda x: paddle.fft.rfft(x, axis=0), lambda x: paddle.fft.fft(x, n=4, axis=0),
+    lambda x: x.unstack()[0], lambda x: paddle.split(x, [1, x.shape[0] - 1])[1], lambda x: x[-2:], lambda x: x[1:],
+    lambda x: x[:4] * 2, lambda x: paddle.split(x, [2, 3])[0] if x.shape[0] == 5 else x])
+def test_what_needs_the_size_gets_a_program_for_it(function):
+    compiled = paddle.jit.to_static(function, input_spec=[InputSpec([None, 3], "float32")])
+    for n in (5, 2, 1, 5, 2):
+        np.testing.assert_allclose(compiled(rows(n)).numpy(), function(rows(n)).numpy(), rtol=1e-5, atol=1e-6)
+    assert len(compiled.traces) <= 3
+
+
+def test_an_error_is_the_one_of_eager_mode():
+    def f(x):
+        return paddle.split(x, 2)[0] @ x
+    compiled = paddle.jit.to_static(f, input_spec=[InputSpec([None, 3], "float32")])
+    for n in (5, 6):
+        with pytest.raises(ValueError) as eager:
+            f(rows(n))
+        with pytest.raises(ValueError) as raised:
+            compiled(rows(n))
+        assert str(raised.value).splitlines()[0] == str(eager.value).splitlines()[0]
+
+
 def test_explain_and_the_warning_count_them():
     compiled = paddle.jit.to_static(size_is_large, input_spec=[InputSpec([None, 3], "float32")])
     compiled(rows(7))
