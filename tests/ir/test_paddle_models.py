@@ -107,3 +107,26 @@ def test_sizes_that_follow_from_no_input():
     build.full((symbol("S7"),), 1.0, np.dtype("float32"))
     with pytest.raises(InputError, match="the size S7, which does not"):
         open_sizes(program)
+
+
+@pytest.mark.parametrize("lengths", [None, [5, 2]])
+@pytest.mark.parametrize("mode", ["LSTM", "GRU", "RNN_TANH"])
+def test_a_recurrence_of_any_length_is_a_loop(mode, lengths):
+    """As many steps as the call has: the loop computes what is written out for that many."""
+    rows = {"LSTM": 12, "GRU": 9, "RNN_TANH": 3}[mode]
+    weights = [paddle.to_tensor(normal(*shape, seed=i)) for i, shape in enumerate(
+        [(rows, 4), (rows, 3), (rows, 4), (rows, 3), (rows,), (rows,), (rows,), (rows,)])]
+    first = [paddle.to_tensor(normal(2, 2, 3, seed=i)) for i in range(2 if mode == "LSTM" else 1)]
+    ends = None if lengths is None else paddle.to_tensor(lengths)
+
+    def f(x):
+        out, last = recurrence(x, first, weights, ends, mode, 1, 2)
+        return [out, *last]
+    traced = trace(f, InputSpec([None, 2, 4], "float32", "x"))
+    assert "pd_op.while" in {op.name() for op in traced.program.walk()}
+    for steps in (5, 7):
+        x = paddle.to_tensor(normal(steps, 2, 4))
+        given = {"x": x} | {n: paddle.to_tensor(a) for n, a in traced.captures.items()}
+        found = rerun(traced.program, given, {})
+        for name, expected in zip(traced.outputs, f(x), strict=True):
+            np.testing.assert_allclose(found[name].numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)

@@ -1,4 +1,4 @@
-"""Forms of operators whose result has a size that they are told, or that Paddle's do not find by themselves."""
+"""Forms of operators that make tensors, or whose result has a size that they are told."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from minipd.framework.dim import is_symbolic
+from minipd.framework.dim import DimExpr, is_symbolic, symbol
 from minipd.ir.operation import Operation
 from minipd.ir.paddle.form import form, loads
+from minipd.ir.paddle.joining_forms import parted
 from minipd.ir.paddle.load import Loader
-from minipd.ir.paddle.shape_forms import parted
+from minipd.ir.paddle.math_forms import flowing
 from minipd.ir.types import DenseTensorType, VectorType
 from minipd.ops.broadcast import broadcast_tensors
 from minipd.ops.matrices.einstein import einsum
@@ -18,6 +19,66 @@ from minipd.ops.quantiles import median
 from minipd.ops.repeating import repeat_interleave
 
 __all__: list[str] = []
+
+
+@form("full_like")
+class FullLike:
+    """The dtype "Undefined" is that of the operand."""
+
+    def save(to, call):
+        dtype = call.attrs["dtype"] or call.sources[0].dtype
+        value = to.number(call.attrs["value"]) if "value" in call.attrs else call.given["value"]
+        out = to.op("full_like", [call.tensors[0], value], {"dtype": dtype}, call.types)
+        return flowing(call, out)
+
+    def load(at, op):
+        attrs, (x,) = at.attrs(op), at.inputs(op)
+        return at.row("full_like", x, value=attrs["value"], dtype=attrs["dtype"])
+
+
+@form("arange")
+class Arange:
+    """What our attributes are are Paddle's operands."""
+
+    def save(to, call):
+        from minipd.ir.builder import ANYWHERE
+        a = call.attrs
+        operands = [to.number(a[name], "float64") for name in ("start", "stop", "step")]
+        return to.op("arange", operands, {"dtype": a["dtype"], "place": ANYWHERE}, call.types)
+
+    def load(at, op):
+        a = at.attrs(op)
+        start, stop, step = (v if isinstance(v, DimExpr) or a["dtype"].kind not in "iu" or not float(v).is_integer()
+                             else int(v) for v in (a["start"], a["end"], a["step"]))
+        return at.row("arange", start=start, stop=stop, step=step, dtype=a["dtype"])
+
+
+@form("linspace")
+class Linspace:
+    """What our attributes are are Paddle's operands."""
+
+    def save(to, call):
+        a = call.attrs
+        kind = "float64" if a["dtype"] == np.float64 else "float32"
+        operands = [to.number(a["start"], kind), to.number(a["stop"], kind), to.number(a["num"], "int32")]
+        return to.op("linspace", operands, {"dtype": a["dtype"]}, [DenseTensorType((symbol("S0"),), a["dtype"])])
+
+    def load(at, op):
+        start, stop, number = (at.constant(v) for v in op.operands_source())
+        return at.row("linspace", start=start, stop=stop, num=int(number), dtype=at.attrs(op)["dtype"])
+
+
+@form("eye")
+class Eye:
+    """The counts are operands."""
+
+    def save(to, call):
+        a = call.attrs
+        return to.op("eye", [to.number(a["num_rows"]), to.number(a["num_columns"])], {"dtype": a["dtype"]}, call.types)
+
+    def load(at, op):
+        a = at.attrs(op)
+        return at.row("eye", num_rows=int(a["num_rows"]), num_columns=int(a["num_columns"]), dtype=a["dtype"])
 
 
 @loads("full_with_tensor")
