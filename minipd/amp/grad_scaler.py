@@ -135,9 +135,13 @@ class GradScaler:
         """`step` and `update`; the loss that Paddle takes here, scaled, has had its `backward` call.
 
         Returns: (None, [(parameter, gradient), ...]).
+        Raises: RuntimeError in static mode, where (as in Paddle) scaling is not written into a program.
         """
         if not self._enable:
             return optimizer.minimize(*args, **kwargs)
+        if current().static_mode:
+            raise RuntimeError("GradScaler.minimize: expected eager mode, got static mode; compute in bfloat16, whose "
+                               "range needs no scaling (auto_cast(dtype='bfloat16')), and call optimizer.minimize")
         self.step(optimizer)
         pairs = optimizer._gradients(None)
         self.update()

@@ -32,6 +32,8 @@ class DataLoader:
         worker_init_fn: called in each of them with its number, before it begins.  Their random numbers, Python's,
             numpy's and minipd's, are seeded by the loader's seed, the pass and the number.
         persistent_workers: keep them for the next pass.
+        feed_list, return_list: with return_list=False, a batch is what an Executor is fed with, [{name: field}], by the
+            names of the inputs in feed_list.
         Paddle's other arguments (places, use_shared_memory, ...) are accepted, without effect.
 
     Raises: ValueError for options that exclude each other; in a pass, RuntimeError with the traceback of a worker that
@@ -55,9 +57,10 @@ class DataLoader:
                 raise ValueError(f"DataLoader: expected {name} to be an int >= {least}, got {value!r}")
         if timeout < 0:
             raise ValueError(f"DataLoader: expected timeout >= 0, got {timeout}")
-        if not return_list or feed_list is not None:
-            raise ValueError("DataLoader: expected return_list=True and no feed_list, which static programs used to "
-                             "need; batches are lists")
+        if not return_list and not feed_list:
+            raise ValueError("DataLoader: expected feed_list, the inputs of a static program, with return_list=False; "
+                             "without it, batches are lists of their fields")
+        self._inputs = None if return_list else [x.name for x in feed_list]
         self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
         self.num_workers, self.prefetch_factor, self.timeout = num_workers, prefetch_factor, timeout
         self.worker_init_fn, self.persistent_workers = worker_init_fn, persistent_workers
@@ -81,11 +84,19 @@ class DataLoader:
 
     def __iter__(self) -> Iterator[Any]:
         self._passes += 1
-        if self.num_workers:
-            return self._by_workers()
-        return map(self.collate_fn, self._samples())
+        batches = self._by_workers() if self.num_workers else map(self.collate_fn, self._samples())
+        return batches if self._inputs is None else map(self._fed, batches)
 
     __call__ = __iter__
+
+    def _fed(self, batch: Any) -> list[dict[str, Any]]:
+        """A batch as an Executor is fed with it."""
+        assert self._inputs is not None
+        fields = batch if isinstance(batch, (list, tuple)) else [batch]
+        if len(fields) != len(self._inputs):
+            raise ValueError(f"DataLoader: expected a field for each of the inputs {', '.join(self._inputs)}, got "
+                             f"{len(fields)}")
+        return [dict(zip(self._inputs, fields, strict=True))]
 
     # ------------------------------------------------------------------------------------------------ in this process
     def _samples(self) -> Iterator[Any]:

@@ -241,7 +241,7 @@ def test_a_stream_comes_in_its_own_order():
     ({"timeout": -1}, "expected timeout >= 0, got -1"),
     ({"batch_sampler": [[0]], "shuffle": True}, "batch_sampler decides about batches"),
     ({"batch_size": -1}, "expected batch_size to be a positive int, got -1"),
-    ({"batch_size": None, "shuffle": True}, "without batches"), ({"return_list": False}, "return_list=True")])
+    ({"batch_size": None, "shuffle": True}, "without batches"), ({"return_list": False}, "expected feed_list")])
 def test_what_the_loader_refuses(options, said):
     with pytest.raises(ValueError, match=said):
         io.DataLoader(Squares(), **options)

@@ -161,6 +161,38 @@ def test_what_is_fed_and_fetched_may_be_nested_and_wide():
     np.testing.assert_array_equal(got[1], X[0])
 
 
+class Pairs(paddle.io.Dataset):
+    def __getitem__(self, i):
+        return X[i], np.array([i])
+
+    def __len__(self):
+        return 4
+
+
+def test_a_loader_feeds_programs():
+    x, i = static.data("x", [None, 4]), static.data("i", [None, 1], "int64")
+    y = x.sum(axis=-1) + i.astype("float32").squeeze(-1)
+    exe, loader = static.Executor(), paddle.io.DataLoader(Pairs(), feed_list=[x, i], return_list=False, batch_size=2)
+    got = [exe.run(feed=batch, fetch_list=[y])[0] for batch in loader()]
+    np.testing.assert_allclose(np.concatenate(got), X[:4].sum(-1) + np.arange(4), rtol=1e-5)
+    with pytest.raises(ValueError, match="expected a field for each of the inputs x, got 2"):
+        next(iter(paddle.io.DataLoader(Pairs(), feed_list=[x], return_list=False)))
+
+
+def test_mixed_precision_in_a_program():
+    x = static.data("x", [4, 4])
+    with paddle.amp.auto_cast(dtype="bfloat16"):
+        h = static.nn.fc(x, 3)
+    loss = h.astype("float32").square().mean()
+    assert h.dtype == "bfloat16"
+    with pytest.raises(RuntimeError, match="GradScaler.minimize: expected eager mode"):
+        paddle.amp.GradScaler().minimize(paddle.optimizer.SGD(0.1), loss)
+    paddle.optimizer.SGD(0.1).minimize(loss)
+    exe = started()
+    losses = [exe.run(feed={"x": X[:4]}, fetch_list=[loss])[0].item() for _ in range(3)]
+    assert losses[0] > losses[1] > losses[2]
+
+
 def test_names_of_places_and_parts():
     assert static.cpu_places(2) == [paddle.CPUPlace()] * 2 and len(static.cpu_places()) == 1
     with pytest.raises(RuntimeError, match="CPU"):
