@@ -28,6 +28,7 @@ def remove_dead_ops(program: Program) -> int:
 
 
 def _remove(program: Program) -> None:
+    """Remove whatever is dead (`_dead`), in regions too, until nothing is.  Takes one walk over the program."""
     # users stand behind what they use, so going from the back sees every use that remains; the regions of an operation
     # that stays come before what stands in front of it, because they use that
     open_blocks = [reversed(program.global_block().ops)]

@@ -1,6 +1,5 @@
 # Cleans the branches after the blocks around them: what only a dead operation in a branch read is left over.
-def remove_dead_ops(program):
-    before = program.num_ops()
+def _remove(program):
     blocks = [program.global_block()]
     while blocks:
         block = blocks.pop(0)
@@ -9,4 +8,3 @@ def remove_dead_ops(program):
                 op.erase()
             else:
                 blocks += list(op.blocks())
-    return before - program.num_ops()
