@@ -29,6 +29,7 @@ from minipd.executor import calls_ahead
 from minipd.framework.dim import is_symbolic
 from minipd.ir.operation import Operation
 from minipd.ir.program import Program
+from minipd.ir.types import TensorType
 
 __all__ = ["build_cinn_pass", "compile_groups", "function_of", "prepare"]
 
@@ -83,7 +84,7 @@ def versions_of(program: Program, groups: Sequence[Operation]) -> dict[Operation
     For a program of known sizes that is told by how its values will lie in memory.  For others, code without threads
     for arrays of their own is a start; what else they want is built when they run.
     """
-    if any(is_symbolic(v.shape) for op in groups for v in (*op.operands_source(), *op.results())):
+    if any(is_symbolic(v.shape) for v in program.list_vars() if isinstance(v.type(), TensorType)):
         return {op: Version(kernel_of(op)) for op in groups}
     ahead = {call.op: kernel_of(call.op).wanted(operands, outs) for call, operands, outs in calls_ahead(program)}
     return {op: ahead[op] or Version(kernel_of(op)) for op in groups}
