@@ -49,10 +49,18 @@ class Handles(TensorScope):
             x.seen = x.storage.version
 
 
+class NotOpen(Exception):
+    """A trace with open sizes has failed.  error: how."""
+
+    def __init__(self, error: Exception):
+        super().__init__(str(error))
+        self.error = error
+
+
 class Compiled:
     """A traced function, ready to run.
 
-    sizes: of open dimensions, in the call for which it is traced.
+    sizes: of open dimensions, in the call for which it is traced; with them, it is NotOpen that a failing trace raises.
     fn: takes tensors, in the order of `arguments`.  state: tensors that it may read and write, by name.
     program: as it was traced and fused.  handles: the names of inputs -> outside tensors that they are bound to.
     same: the numbers of results that are an argument, or an outside tensor, itself -> its number, or that tensor.
@@ -70,6 +78,10 @@ class Compiled:
             try:
                 self.traced: TracedProgram = trace(function, *arguments, state=state, tracer=tracer,
                                                    sizes=sizes)
+            except Exception as error:
+                if sizes:
+                    raise NotOpen(error) from None
+                raise
             finally:
                 written = tracer.release()
             # an outside tensor that the function writes is state too, which only the trace tells: trace once more
@@ -193,6 +205,8 @@ class _Traced:
         portable = Portable(changes.around, paths)
         leaves, self.structure = flatten((portable.of(left[0]), [portable.of(e.value) for e in self.effects]))
         self.fn.given = ()
+        for effect in self.effects:
+            effect.value = None                 # it is in the structure
         for x, grad in (*zip(self.outside, before, strict=True), *tracer.gradients()):
             if x.grad is not grad:
                 raise TypeError(f"to_static: expected a function that leaves .grad of {x.name} as it was, but it calls "

@@ -4,17 +4,17 @@ A trace assumes something of open sizes where user code asks about them (`if x.s
 needs it.  The sizes of the call decide, so the program serves all calls whose sizes fulfil the assumptions.
 
 Sometimes the library's rules assume more than this call fulfils (that S0 is 8, beside a tensor of 8 rows, though here
-it is 1), or cannot do without a size (`unbind`).  Then the function is traced with these dimensions *fixed* at the sizes
-of the call; what is raised there is what eager mode would raise.
+it is 1), or cannot do without a size (`unbind`).  Then the function is traced with these dimensions *fixed* at the
+sizes of the call; what is raised there is what eager mode would raise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from minipd.framework.constraints import Constraint, OpenSize
+from minipd.framework.constraints import Constraint, Contradiction, OpenSize
 from minipd.framework.dim import substitute_all
-from minipd.jit.compiled import Compiled
+from minipd.jit.compiled import Compiled, NotOpen
 from minipd.jit.signature import Argument
 
 __all__: list[str] = []
@@ -63,20 +63,23 @@ def compiled_for(sizes: dict[str, int] | None, arguments: Sequence[Argument],
     fixed: dict[str, int] = {}
     while True:
         specs = [Argument(substitute_all(a.shape, fixed), a.dtype, a.stop_gradient) for a in arguments]
+        error: Exception | None = None
         try:
             compiled = compiled_at(specs, {n: size for n, size in sizes.items() if n not in fixed})
-        except Exception as error:
-            known = error.symbols if isinstance(error, OpenSize) else sizes.keys()
-            doubtful = known & sizes.keys() - fixed.keys()
-            if not doubtful:
-                raise
+        except (NotOpen, Contradiction) as failure:
+            error = failure.error if isinstance(failure, NotOpen) else failure
+            doubtful = error.symbols if isinstance(error, OpenSize) else frozenset(sizes)
         else:
             assumed = compiled.assumptions
             failed = unfulfilled(assumed, sizes)
             if failed is None:
                 return compiled, Served(assumed, fixed)
-            doubtful = failed.symbols - fixed.keys()
-        fixed |= {name: sizes[name] for name in doubtful}
+            doubtful = failed.symbols
+        more = {name: sizes[name] for name in doubtful if name in sizes and name not in fixed}
+        if error is not None and not more:
+            raise error
+        assert more, "what fails is about sizes that are fixed"
+        fixed |= more
 
 
 def unfulfilled(assumed: Sequence[Constraint], sizes: dict[str, int]) -> Constraint | None:
