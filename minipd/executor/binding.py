@@ -7,7 +7,7 @@ arrays already, and views of static values are no instruction at all.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import ref
 
@@ -19,8 +19,9 @@ from minipd.executor.frame import Frame, Part, Steps
 from minipd.executor.late import late
 from minipd.executor.layout import Layout
 from minipd.executor.memory import root
-from minipd.executor.preparation import Item, Preparation
+from minipd.executor.preparation import STATE, Item, Preparation
 from minipd.framework.dtype import to_np
+from minipd.framework.meta import describe
 from minipd.ir.value import Value
 
 __all__: list[str] = []
@@ -40,7 +41,12 @@ class Binding:
 
     def __init__(self, prepared: Preparation, layout: Layout, memory: np.ndarray, owned: dict[str, ref]):
         self.prepared, self.layout, self.memory = prepared, layout, memory
-        self.frame = Frame(len(prepared.slots), owned)
+        n_inputs = len(prepared.inputs)
+        state = [item.op.result(0) for item in prepared.items if item.op.name() in STATE]
+        self._state = [(name, layout.shape(v), v.dtype, v) for name, v in zip(prepared.state, state, strict=True)]
+        self.frame = Frame(prepared.n_slots, prepared.n_given,
+                           [(n_inputs + i, name) for i, (name, _, _, v) in enumerate(self._state)
+                            if prepared.inplace.get(name) is v], owned)
         for value, array in layout.constants.items():
             self.frame.slots[self.slot(value)] = array
         for item in prepared.items:
@@ -53,8 +59,9 @@ class Binding:
     def link(self) -> Binding:
         """Choose the functions; returns self."""
         self.program = self.steps(self.prepared.top)
+        self.outputs = [self.slot(v) for v in self.prepared.outputs.values()]
         #: the slots that a run leaves filled
-        self.left = [i for i in self.passing if i not in self._emptied]
+        self.left = [i for i in self.passing if i not in self._emptied and i >= self.prepared.n_given]
         self.layout.arrays.clear()          # the stand-ins have done their work
         return self
 
@@ -63,7 +70,24 @@ class Binding:
         slots = self.frame.slots
         for i in self.left if succeeded else self.passing:
             slots[i] = None
-        self.frame.begin({}, {}, None)
+        self.frame.end()
+
+    def state_in(self, scope: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """The state that a run reads.
+
+        Raises: KeyError for what is not there; ValueError for what does not fit.
+        """
+        found = []
+        for name, shape, dtype, value in self._state:
+            try:
+                array = scope[name]
+            except KeyError:
+                raise KeyError(f"state {name!r}: expected it in the scope, which has {', '.join(scope) or 'nothing'}"
+                               ) from None
+            if array.shape != shape or array.dtype != dtype:
+                raise ValueError(f"state {name!r}: expected {describe(value)}, got {describe(array)}")
+            found.append(array)
+        return found
 
     def slot(self, value: Value) -> int:
         return self.prepared.slots[value]

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minipd.executor.preparation import STATE, Item, results_of
+from minipd.executor.frame import nothing
+from minipd.executor.preparation import Item, results_of
 
 if TYPE_CHECKING:
     from minipd.executor.binding import Binding
@@ -20,33 +21,9 @@ __all__: list[str] = []
 Step = Callable[[], None]
 
 
-def _data(bound: Binding, item: Item) -> Step:
-    name, slot, frame = item.op.attributes["name"].value, bound.slot(item.op.result(0)), bound.frame
-    slots = frame.slots
-
-    def step() -> None:
-        slots[slot] = frame.feed[name]
-    return step
-
-
-def _state(bound: Binding, item: Item) -> Step:
-    name = item.op.attributes[STATE[item.op.name()]].value
-    value, frame = item.op.result(0), bound.frame
-    slot, slots, shape, dtype = bound.slot(value), frame.slots, bound.layout.shape(value), value.dtype
-    overwritten = bound.prepared.inplace.get(name) is value
-
-    def step() -> None:
-        try:
-            array = frame.scope[name]
-        except KeyError:
-            frame.refuse_state(name, value)
-        if array.shape != shape or array.dtype != dtype:
-            frame.refuse_state(name, value)
-        frame.state[name] = array
-        slots[slot] = array if not overwritten else frame.own(name, array)
-        if frame.memory is not None:
-            frame.keep((slots[slot],))
-    return step
+def _given(bound: Binding, item: Item) -> Step:
+    """Inputs and state stand in their places before a run begins, and outputs stay in theirs until it is over."""
+    return nothing
 
 
 def _set_parameter(bound: Binding, item: Item) -> Step:
@@ -60,17 +37,13 @@ def _set_parameter(bound: Binding, item: Item) -> Step:
     return step
 
 
-def _output(bound: Binding, item: Item) -> Step:
-    op = item.op
-    fetched = op.name() == "kernel.fetch"
-    name, slot = op.attributes["name" if fetched else "output_name"].value, bound.slot(op.operand_source(0))
-    result = bound.slot(op.result(0)) if fetched else slot
+def _fetch(bound: Binding, item: Item) -> Step:
+    slot, result = bound.slot(item.op.operand_source(0)), bound.slot(item.op.result(0))
     frame, slots = bound.frame, bound.frame.slots
 
     def step() -> None:
-        array = frame.outputs[name] = slots[result] = slots[slot]
-        if frame.memory is not None:
-            frame.keep((array, array) if fetched else (array,))
+        slots[result] = slots[slot]
+        frame.keep((slots[slot],))
     return step
 
 
@@ -154,11 +127,11 @@ def _stack_create(bound: Binding, item: Item) -> Step:
 
 
 def _stack_take(bound: Binding, item: Item) -> Step:
-    results, frame, slots = [bound.slot(r) for r in item.op.results()], bound.frame, bound.frame.slots
-    name = item.op.attributes["name"].value
+    results, slots = [bound.slot(r) for r in item.op.results()], bound.frame.slots
+    place = bound.prepared.inputs.index(item.op.attributes["name"].value)
 
     def step() -> None:
-        stack = again(frame.feed[name], {})
+        stack = again(slots[place], {})
         for i in results:
             slots[i] = stack
     return step
@@ -212,8 +185,8 @@ def unknown(bound: Binding, item: Item) -> Step:
 
 
 CONTROL: dict[str, Callable[[Any, Item], Step]] = {
-    "builtin.split": _split, "kernel.data": _data, "builtin.parameter": _state, "builtin.constant": _state,
-    "builtin.set_parameter": _set_parameter, "builtin.shadow_output": _output, "kernel.fetch": _output, "pd_op.if": _if,
+    "builtin.split": _split, "kernel.data": _given, "builtin.parameter": _given, "builtin.constant": _given,
+    "builtin.set_parameter": _set_parameter, "builtin.shadow_output": _given, "kernel.fetch": _fetch, "pd_op.if": _if,
     "pd_op.while": _while, "cf.stack_create": _stack_create, "cf.stack_take": _stack_take, "cf.tuple_push": _tuple_push,
     "cf.tuple_pop": _tuple_pop, "cf.has_elements": _has_elements,
 }

@@ -7,7 +7,8 @@ written last; only a run that is interrupted between two updates leaves some par
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
+from types import MappingProxyType
 from typing import Any
 from weakref import ref
 
@@ -35,6 +36,8 @@ from minipd.ir.types import StackType
 from minipd.ir.value import Value
 
 __all__ = ["Executor"]
+
+NO_SIZES: Mapping[str, int] = MappingProxyType({})
 
 
 class Arena:
@@ -79,7 +82,7 @@ class Executor:
         if program.form != "minipd":
             raise ValueError("executor: expected a program in minipd's form, got one in Paddle's; convert it with "
                              "minipd.ir.paddle.from_paddle")
-        self.program, self.place = program, place
+        self.program, self.place, self._backend = program, place, place.kind.upper()
         printing = flag("FLAGS_print_ir")
         if printing:
             print(f"IR before lowering = {program}")
@@ -92,7 +95,8 @@ class Executor:
         self._declared = {name: (v.shape, v.dtype, v) for name, v in self.inputs.items()
                           if not isinstance(v.type(), StackType)}
         self._stacks = [name for name in self.inputs if name not in self._declared]
-        self._shared = self.prepared.shared_results()
+        self._shared_state, self._shared_outputs, self._rivals = self.prepared.shared_results()
+        self._shares = bool(self._shared_state or self._shared_outputs)
         self.runs = self.instructions = 0
         self._checked: dict[str, int] | None = None
         self._arena: Arena | None = None        # while a run uses it, another (of another rank) makes its own
@@ -110,24 +114,39 @@ class Executor:
         """
         feed, scope = {} if feed is None else feed, Scope() if scope is None else scope
         bindings = self.sizes(feed, sizes)
+        found = self.call([feed[name] for name in self.prepared.inputs], None, scope, bindings, memory)
+        return dict(zip(self.prepared.outputs, found, strict=True))
+
+    def call(self, inputs: list[Any], state: Sequence[np.ndarray] | None, scope: MutableMapping[str, np.ndarray],
+             sizes: Mapping[str, int] = NO_SIZES, memory: Memory | None = None) -> list[Any]:
+        """`run` for who knows that everything fits, without names: returns the outputs, in the order of
+        `prepared.outputs`.
+
+        inputs, state: in the order of `prepared.inputs` and `prepared.state`; state None: that in the scope, which is
+        looked at.  scope: is written.  sizes: of all symbolic dimensions.
+        """
         arena, self._arena = self._arena or Arena(), None
         try:
-            bound = arena.bindings.get(tuple(sorted(bindings.items())) if bindings else ())
+            bound = arena.bindings.get(tuple(sorted(sizes.items())) if sizes else ())
             if bound is None:
-                bound = self._bind(arena, bindings)
-            frame = bound.frame
-            frame.begin(feed, scope, memory)
-            frame.around = watcher(bound) if current().watched else None
-            if memory is not None:
-                memory.start(arrays_in((*feed.values(), *scope.values())))
-                memory.hold(bound.memory)
+                bound = self._bind(arena, sizes)
+            frame, context = bound.frame, current()
             succeeded = False
             try:
-                frame.run(self._steps(bound, memory is not None or frame.around is not None))
-                self._store(bound, frame, scope)
+                frame.begin([*inputs, *(bound.state_in(scope) if state is None else state)], memory)
+                if memory is not None:
+                    memory.start(arrays_in((*frame.slots[:frame.n_given], *scope.values())))
+                    memory.hold(bound.memory)
+                if frame.overwritten:
+                    frame.own_state()
+                frame.around = watcher(bound) if context.watched else None
+                frame.run(self._steps(bound, memory is not None or frame.around is not None, context.comm))
+                slots = frame.slots
+                outputs = [slots[i] for i in bound.outputs]
+                self._store(bound, frame, outputs, scope)
                 self.runs += 1
                 self.instructions += frame.instructions
-                outputs, succeeded = frame.outputs, True
+                succeeded = True
                 return outputs
             finally:
                 bound.finish(succeeded)
@@ -136,15 +155,13 @@ class Executor:
         finally:
             self._arena = arena
 
-    def _steps(self, bound: Binding, watched: bool) -> Steps:
+    def _steps(self, bound: Binding, watched: bool, comm: Any) -> Steps:
         """What a run calls: on the streams of the place, if it has any; with collectives in a thread, where that may be
         and is of use.  While somebody looks on, one after the other."""
-        backend = self.place.kind.upper()
-        if backend in STREAMS and not watched:
+        if self._backend in STREAMS and not watched:
             if bound.on_device is None:
-                bound.on_device = on_streams(bound, backend)
+                bound.on_device = on_streams(bound, self._backend)
             return bound.on_device
-        comm = current().comm
         if watched or comm is None or not comm.threads:
             return bound.program
         if bound.overlap is None:
@@ -167,7 +184,7 @@ class Executor:
                 item.op.set_attr("memory", self.prepared.memory_of(item))
         return self.lowered.program
 
-    def _bind(self, arena: Arena, sizes: dict[str, int]) -> Binding:
+    def _bind(self, arena: Arena, sizes: Mapping[str, int]) -> Binding:
         layout = Layout(self.prepared, sizes)
         memory = arena.take(layout.plan.size)
         bound = Binding(self.prepared, layout, memory, self._owned).link()
@@ -200,32 +217,33 @@ class Executor:
             self._checked = bindings
         return bindings
 
-    def _store(self, bound: Binding, frame: Frame, scope: MutableMapping[str, np.ndarray]) -> None:
+    def _store(self, bound: Binding, frame: Frame, outputs: list[Any], scope: MutableMapping[str, np.ndarray]) -> None:
         """Store what the run has written.  Every state and every output gets memory of its own: it may be changed in
         place later, which nobody else may see."""
         for name in frame.copied:
             self._owned[name] = ref(frame.writes[name])
-        if self._shared:
-            self._part(bound, frame)
+        if self._shares:
+            self._part(bound, frame, outputs)
         if frame.writes:
             scope.update(frame.writes)
 
-    def _part(self, bound: Binding, frame: Frame) -> None:
+    def _part(self, bound: Binding, frame: Frame, outputs: list[Any]) -> None:
         """Copy those results that share memory with anything else."""
-        inplace = self.prepared.inplace
-        outside = arrays_in((*frame.feed.values(), *frame.state.values()))
-        taken = {id(root(a)) for a in outside} | bound.outside
-        taken.update(id(root(frame.writes[name])) for name in inplace)
-        stacks: list[Any] = [x for x in frame.outputs.values() if type(x) is list]
-        for found in (frame.writes, frame.outputs):
-            for name, array in found.items():
-                if type(array) is list or found is frame.writes and name in inplace:
+        taken = {id(root(a)) for a in arrays_in([frame.slots[i] for i in self._rivals])}
+        taken.update(bound.outside)
+        taken.update(id(root(frame.writes[name])) for name in self.prepared.inplace)
+        results: tuple[tuple[Any, Any], ...] = (frame.writes, self._shared_state), (outputs, self._shared_outputs)
+        for found, keys in results:
+            for key in keys:
+                array = found[key]
+                if type(array) is list:
                     continue
                 if id(root(array)) in taken or not array.flags.writeable:
-                    found[name] = array = array.copy()
+                    found[key] = array = array.copy()
                 taken.add(id(root(array)))
-        for stack in stacks:                # nobody writes what is on it, so what is there twice may stay so
-            own(stack, taken)
+        for stack in outputs:               # nobody writes what is on it, so what is there twice may stay so
+            if type(stack) is list:
+                own(stack, taken)
 
 
 def own(stack: list, taken: set[int]) -> None:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
 import numpy as np
 
 from minipd.executor.memory import Memory
-from minipd.framework.meta import describe
 from minipd.framework.rank import current
 from minipd.ir.operation import user_error
-from minipd.ir.value import Value
 
 if TYPE_CHECKING:
     from minipd.executor.preparation import Item
 
 __all__: list[str] = []
+
+def nothing() -> None:
+    """The function of an item that a run has nothing to do for: what it is given stands in its place already."""
+
 
 #: is given an item and its function, and calls it
 Around = Callable[["Item", Callable[[], Any]], None]
@@ -42,7 +44,8 @@ class Steps:
     def add(self, part: Part, frame: Frame) -> None:
         """Call the function of `part`, then let go of what is dead."""
         self.parts.append(part)
-        self.functions.append(part.function)
+        if part.function is not nothing:
+            self.functions.append(part.function)
         if part.dead:
             self.functions.append(functools.partial(frame.empty, part.dead))
 
@@ -54,27 +57,41 @@ class Steps:
 class Frame:
     """The state of a run.
 
-    slots: the arrays, one per value; those of static values stay from run to run.  feed: inputs.  scope: program state
-    as it was before.  state: what has been read of it.  writes: state to be stored when the run is over.
-    owned: the arrays of state that earlier runs made, by name: only these are written over.  copied: the names of state
-    that this run has copied, in order to write over it.
+    slots: the arrays, one per value; those of static values stay from run to run.  The first ones are what the run is
+    given.  writes: state to be stored when the run is over.  overwritten: the places and names of given state that is
+    written over.  owned: the arrays of state that earlier runs made, by name: only these are written over.  copied: the
+    names of state that this run has copied, in order to write over it.
     """
 
-    def __init__(self, n_slots: int, owned: dict[str, ref]):
+    def __init__(self, n_slots: int, n_given: int, overwritten: Sequence[tuple[int, str]], owned: dict[str, ref]):
         self.slots: list[Any] = [None] * n_slots
-        self.owned = owned
-        self.memory: Memory | None = None
+        self.n_given, self.overwritten, self.owned = n_given, overwritten, owned
+        self.none = (None,) * n_given
         self.around: Around | None = None       # while somebody looks on: it calls the functions itself
-        self.begin({}, {}, None)
+        self.begin(self.none, None)
 
-    def begin(self, feed: Mapping[str, Any], scope: Mapping[str, np.ndarray], memory: Memory | None) -> None:
-        """A run begins."""
-        self.feed, self.scope, self.memory = feed, scope, memory
-        self.state: dict[str, np.ndarray] = {}
-        self.outputs: dict[str, Any] = {}        # arrays, and stacks
+    def begin(self, given: Sequence[Any], memory: Memory | None) -> None:
+        """A run begins.  given: the inputs, arrays and stacks, and the state."""
+        self.slots[:self.n_given] = given
+        self.memory = memory
         self.writes: dict[str, np.ndarray] = {}
         self.copied: list[str] = []
         self.instructions = 0
+
+    def own_state(self) -> None:
+        """See to it that the state that will be written over is nobody else's."""
+        for slot, name in self.overwritten:
+            array = self.slots[slot]
+            known = self.owned.get(name)
+            if known is None or known() is not array:
+                self.copied.append(name)        # others may hold the array that the caller has put there
+                self.slots[slot] = array = np.array(array, order="C")
+                self.keep((array,))
+
+    def end(self) -> None:
+        """The run is over: let go of what it was given."""
+        self.slots[:self.n_given] = self.none
+        self.memory, self.writes = None, {}
 
     def run(self, steps: Steps) -> None:
         """Call functions in order.
@@ -116,23 +133,6 @@ class Frame:
         if self.memory is not None:
             for a in _arrays(arrays):
                 self.memory.release(a)
-
-    # ---------------------------------------------------------------------------------------- state and others
-    def refuse_state(self, name: str, value: Value) -> NoReturn:
-        """Say why program state cannot be read."""
-        if name not in self.scope:
-            raise KeyError(f"state {name!r}: expected it in the scope, which has {', '.join(self.scope) or 'nothing'}"
-                           ) from None
-        raise ValueError(f"state {name!r}: expected {describe(value)}, got {describe(self.scope[name])}")
-
-    def own(self, name: str, array: np.ndarray) -> np.ndarray:
-        """State that will be written over: copied once, unless an earlier run made it, for others may hold the array
-        that the caller has put there."""
-        known = self.owned.get(name)
-        if known is not None and known() is array:
-            return array
-        self.copied.append(name)
-        return np.array(array, order="C")
 
     def communicator(self, name: str) -> Any:
         """This rank's communicator."""

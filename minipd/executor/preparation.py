@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from minipd.executor.calls import Call, call_of
 from minipd.executor.kernel.lowering import Lowered
@@ -34,6 +35,7 @@ from minipd.ir.block import Block
 from minipd.ir.operation import Operation, captured
 from minipd.ir.schema import is_attribute_only, result_values
 from minipd.ir.traits import IrTrait
+from minipd.ir.types import TensorType
 from minipd.ir.value import Value
 
 __all__: list[str] = []
@@ -49,6 +51,8 @@ SKIPPED = frozenset({"builtin.combine", "cf.yield"})
 KEEPING = frozenset({"builtin.set_parameter", "builtin.shadow_output", "kernel.fetch", "cf.tuple_push", "cf.yield",
                      "pd_op.while"})
 STATE = {"builtin.parameter": "parameter_name", "builtin.constant": "tensor_name"}
+INPUTS = ("kernel.data", "cf.stack_take")
+OUTPUTS = {"builtin.shadow_output": "output_name", "kernel.fetch": "name"}
 
 
 @dataclass(eq=False)
@@ -89,23 +93,28 @@ class Item:
 class Preparation:
     """The items of a lowered program, flat (`items`, by position) and as the global block runs them (`top`).
 
-    slots: value -> its place.  sources: value -> the values that it may share memory with, that come before it.
+    slots: value -> its place.  What a run is given stands in the first places: the inputs, in the order of the program,
+    and behind them the state that is read.  n_slots: how many places there are.
+    inputs, state: the names of what is given.  outputs: the values that leave the run, by name.
+    sources: value -> the values that it may share memory with, that come before it.
     dynamic: the dynamic values.  inplace: names of the state that is written over.
     """
 
     def __init__(self, lowered: Lowered):
         self.origins = lowered.origins
-        self.slots: dict[Value, int] = {}
         self.items: list[Item] = []
         self.sources: dict[Value, list[Value]] = {}
         self.inplace: dict[str, Value] = {}
         self.top = self._block(lowered.program.global_block())
         self._write_state_last()
+        self._note_given(lowered.program.global_block())
         for item in self._flat(self.top):
             item.at = len(self.items)
             self.items.append(item)
             for value in (*item.reads(), *results_of(item)):
-                self.slots.setdefault(value, len(self.slots))
+                if value not in self.slots:
+                    self.slots[value] = self.n_slots
+                    self.n_slots += 1
             if item.entry is not None:
                 for inner in self._flat(item.blocks[0]):
                     inner.loops = (*inner.loops, item)
@@ -114,7 +123,7 @@ class Preparation:
         for item in self.items:
             if self._is_dynamic(item, leaving):
                 self.dynamic.update(results_of(item))
-        self._end_dynamic(self.top)
+        self._end_dynamic(self.top, yields=list(self.outputs.values()))
 
     # --------------------------------------------------------------------------------------------------- items
     def _block(self, block: Block) -> list[Item]:
@@ -139,6 +148,19 @@ class Preparation:
             items.append(item)
             self._note_sources(item)
         return items
+
+    def _note_given(self, block: Block) -> None:
+        """Give places to what a run is given, and note what it returns."""
+        inputs = [op for op in block if op.name() in INPUTS]
+        state = [item for item in self._flat(self.top) if item.op.name() in STATE]
+        self.inputs = [op.attributes["name"].value for op in inputs]
+        self.state = [item.op.attributes[STATE[item.op.name()]].value for item in state]
+        given = [op.result(0) if op.name() == "kernel.data" else None for op in inputs]     # a stack is copied first
+        given += [item.op.result(0) for item in state]
+        self.slots: dict[Value, int] = {v: i for i, v in enumerate(given) if v is not None}
+        self.n_slots = self.n_given = len(given)
+        self.outputs = {item.op.attributes[OUTPUTS[item.op.name()]].value: item.op.operand_source(0)
+                        for item in self.top if item.op.name() in OUTPUTS}
 
     def _note_sources(self, item: Item) -> None:
         call, op = item.call, item.op
@@ -211,12 +233,13 @@ class Preparation:
             pairs.append((old, new, name))
         return pairs if len(pairs) == len(call.results) else []
 
-    def roots(self, value: Value) -> list[Value]:
-        """The value, and all those before it that it may share memory with."""
+    def roots(self, value: Value, besides: Mapping[Value, Sequence[Value]] | None = None) -> list[Value]:
+        """The value, and all those before it that it may share memory with.  besides: more `sources`."""
         found = {value: None}
-        pending = [value]
+        pending, more = [value], besides or {}
         while pending:
-            for source in self.sources.get(pending.pop(), ()):
+            value = pending.pop()
+            for source in (*self.sources.get(value, ()), *more.get(value, ())):
                 if source not in found:
                     found[source] = None
                     pending.append(source)
@@ -255,19 +278,30 @@ class Preparation:
             return True
         return call.kernel_out is None and not call.constant
 
-    def shared_results(self) -> bool:
-        """Whether an output, or new state that is not written in place, may share memory with another or with what the
-        run is given.  A run then has to look.  Results of kernels that write into new buffers share none."""
-        found: list[Value] = []
-        for item in self.items:
-            op = item.op
-            if op.name() in ("builtin.shadow_output", "kernel.fetch") or op.name() == "builtin.set_parameter" and (
-                    op.attributes["parameter_name"].value not in self.inplace):
-                found.append(op.operand_source(0))
+    def shared_results(self) -> tuple[list[str], list[int], list[int]]:
+        """The new state and the outputs that may share memory with another or with what the run is given: their names
+        and their numbers.  A run then has to look: at these, and at what is given in the places that are the third
+        result.  What kernels write into new buffers, nothing else being on them, is not among them."""
+        results: dict[Any, Value] = {
+            op.attributes["parameter_name"].value: op.operand_source(0) for op in (item.op for item in self.items)
+            if op.name() == "builtin.set_parameter" and op.attributes["parameter_name"].value not in self.inplace}
+        results.update(enumerate(self.outputs.values()))
         makers = {r: item.call for item in self.items if item.call is not None for r in item.call.results}
-        fresh = [v for v in found if v not in self.sources and (call := makers.get(v)) is not None
-                 and call.kernel_out is not None and not call.inplace_state]
-        return len(set(fresh)) < len(found)
+        fresh = {v for v in results.values() if v not in self.sources and (call := makers.get(v)) is not None
+                 and call.kernel_out is not None and not call.inplace_state}
+        besides = {v: call.operands for v, call in makers.items() if call.kernel_out is None}   # may return what it got
+        roots = {key: frozenset(self.roots(v, besides)) for key, v in results.items()}
+        held: dict[Value, int] = {}             # how many results may lie in the memory of a value
+        for found in roots.values():
+            for v in found:
+                held[v] = held.get(v, 0) + 1
+        if any(not isinstance(v.type(), TensorType) for v in results.values()):     # a stack: anything may be on it
+            looked, rivals = list(results), set(range(self.n_given))
+        else:
+            looked = [key for key, v in results.items() if v not in fresh or held[v] > 1]
+            rivals = {self.slots[v] for key in looked for v in roots[key] if self.slots[v] < self.n_given}
+        return ([key for key in looked if type(key) is str], [key for key in looked if type(key) is int],
+                sorted(rivals))
 
     def memory_of(self, item: Item) -> str:
         """How the result of a call gets its memory, in a word (see `kernel.dialect`)."""
