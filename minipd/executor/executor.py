@@ -95,6 +95,8 @@ class Executor:
         self._declared = {name: (v.shape, v.dtype, v) for name, v in self.inputs.items()
                           if not isinstance(v.type(), StackType)}
         self._stacks = [name for name in self.inputs if name not in self._declared]
+        #: whether the inputs have one shape only: a run without open sizes
+        self.fixed = all(type(d) is int for shape, _, _ in self._declared.values() for d in shape)
         self._shared_state, self._shared_outputs, self._rivals = self.prepared.shared_results()
         self._shares = bool(self._shared_state or self._shared_outputs)
         self.runs = self.instructions = 0

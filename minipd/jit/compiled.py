@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from minipd.framework.tensor import Tensor
 from minipd.framework.views import rebind
 from minipd.ir.mapping import IrMapping
 from minipd.ir.operation import Operation
-from minipd.ir.structure import Structure, flatten
+from minipd.ir.structure import Leaf, Structure, flatten
 from minipd.ir.traced import TracedProgram, trace
 from minipd.ir.value import Value
 from minipd.jit.capture import CapturingTrace
@@ -26,7 +27,7 @@ from minipd.jit.dy2static.changes import Changes
 from minipd.jit.effects import Effect, Portable, is_plain, paths_of, restored
 from minipd.jit.joint import Joint, split_backward
 from minipd.jit.replay import STATE
-from minipd.jit.runnable import Recorded, Runnable, Source
+from minipd.jit.runnable import Recorded, Runnable, Sources
 from minipd.jit.signature import Argument
 from minipd.jit.stages import Options
 
@@ -91,11 +92,23 @@ class Compiled:
         self.structure, self.same, self.written = function.structure, function.same, function.written
         self.twice, self.effects = function.twice, function.effects
         self.plain = is_plain(self.structure.tree)
+        tree = self.structure.tree[0]
+        #: the place of the one tensor that is all of the result, None for others
+        self._one = tree.index if isinstance(tree, Leaf) and self.plain and not self.effects else None
         self.scope = Handles(self.state)
         self.guards = [(x, *_meta(x)) for x in (*self.handles.values(), *self.state.values())]
         joint = function.joint(self.traced) if function.seeds else None
-        self.runnable = Runnable(name, self.traced.program, self.traced.outputs, options, current().grad_enabled, joint)
-        self.program = self.traced.program = self.runnable.program
+        traced = self.traced
+        self.runnable = Runnable(name, traced.program, (*traced.inputs, *self.handles, *traced.captures, *traced.draws),
+                                 traced.outputs, options, current().grad_enabled, joint)
+        self.program = traced.program = self.runnable.program
+        # what else a call is given, beside its arguments, in the order of `runnable.given`
+        self._bound = list(self.handles.values())
+        self._captures = list(traced.captures.values())
+        self._state = [self.state[n] for n in self.runnable.state]
+        nothing = [None] * (len(traced.captures) + len(traced.draws))
+        self._sources = [*map(ref, self._bound), *nothing, *map(ref, self._state)]
+        self._nothing: list[Any] = nothing
 
     @property
     def assumptions(self) -> list[Constraint]:
@@ -127,43 +140,50 @@ class Compiled:
     # ---------------------------------------------------------------------------------------------------- calls
     def __call__(self, tensors: Sequence[Tensor], call: Any = ()) -> Any:
         """Run on these tensors; returns what the function returned.  call: the `(args, kwargs)` that they are from."""
-        traced, runnable = self.traced, self.runnable
-        given = dict(zip(traced.inputs, tensors, strict=True))
-        given.update(self.handles)
-        feed = {n: x.payload for n, x in given.items()}
-        if traced.draws:
+        runnable, draws = self.runnable, self.traced.draws
+        keys: list[Any] = []
+        if draws:
             rng = current().rng
-            feed.update({n: rng.next_key(p) for n, p in traced.draws.items()})
-        feed.update(traced.captures)
-        recording = runnable.joint is not None
+            keys = [rng.next_key(path) for path in draws.values()]
+        fed, state = [*tensors, *self._bound], self._state
+        arrays = [x.payload for x in fed] + self._captures + keys + [x.payload for x in state]
         if self.written:
             self._check_memory(tensors)
-        if recording:
-            before = runnable.before(self.scope)
-            given.update({STATE + n: x for n, x in self.state.items()})
-            sources = {n: Source(x, None if x.stop_gradient else (x.node or node_of(x), x.index))
-                       for n, x in given.items()}
-        found = runnable.run(feed, self.scope)
-        outs = [Tensor(found[name]) for name in traced.outputs]
-        if recording:
-            node = new_node(None, None, (), [], {}, 0)
-            results = dict(zip(traced.outputs, outs, strict=True))
-            for i, name in enumerate(runnable.flows):
-                x = results[name]
-                x.node, x.index, x.stop_gradient = node, i, False
-            run = Recorded(runnable, sources, feed, found, before)
-            run.fill(node, range(len(runnable.flows)), len(runnable.flows))
+        if runnable.joint is None:
+            found, _ = runnable.run(arrays, self.scope)
+            outs = [Tensor(found[i]) for i in runnable.results]
+        else:
+            before, sources = runnable.before(arrays), self._read(tensors, fed)
+            found, sizes = runnable.run(arrays, self.scope)
+            made = {i: Tensor(found[i]) for i in runnable.results}
+            outs = list(made.values())
+            node, number = new_node(None, None, (), [], {}, 0), 0
+            for i in runnable.flowing:
+                x = made[i]
+                x.node, x.index, x.stop_gradient = node, number, False
+                number += 1
+            Recorded(runnable, sources, before, found, sizes).fill(node, range(number), number)
         for i, argument in enumerate(self.written):
             rebind(tensors[argument], outs[len(outs) - len(self.written) + i], f"{self.name}: a write of an argument")
         for i, first in self.twice.items():
             outs[i] = outs[first]
         for i, it in self.same.items():
             outs[i] = tensors[it] if type(it) is int else it
+        if self._one is not None:
+            return outs[self._one]
         left = self.structure.rebuild(outs)
         result, values = left if self.plain else restored(left, call)
         for effect, value in zip(self.effects, values, strict=True):
             effect.do(value, call)
         return result
+
+    def _read(self, tensors: Sequence[Tensor], fed: list[Tensor]) -> Sources:
+        """What a call reads, for the tape.  fed: its arguments, and the outside tensors."""
+        nothing, state = self._nothing, self._state
+        slots = [None if x.stop_gradient else (x.node or node_of(x), x.index) for x in fed] + nothing + [
+            None if x.stop_gradient else (x.node or node_of(x), x.index) for x in state]
+        return Sources([*map(ref, tensors), *self._sources], slots,
+                       [x.storage for x in fed] + nothing + [x.storage for x in state])
 
     def _check_memory(self, tensors: Sequence[Tensor]) -> None:
         """Raise where a write of an argument would have to be seen in another tensor that the program reads.

@@ -11,10 +11,12 @@ import numpy as np
 
 from minipd.autograd.tape import Node, node_of
 from minipd.executor import Executor
+from minipd.executor.executor import NO_SIZES
 from minipd.framework import dtype as dtypes
 from minipd.framework.context import using
+from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Recipe, VjpCall
-from minipd.framework.tensor import Tensor
+from minipd.framework.tensor import Storage, Tensor
 from minipd.ir.dce import remove_dead_ops
 from minipd.ir.operation import captured
 from minipd.ir.program import Program
@@ -43,13 +45,17 @@ class Call:
 class Runnable:
     """A program, ready to run forward and backward.
 
-    program: as it was traced and fused.  outputs: the names of its results.  flows: those through which a gradient
-    flows.  joint: the two programs, None where there is no gradient.
+    program: as it was traced and fused.  inputs: the names of what a call feeds; `given` are these, and behind them
+    the state that is read, with `STATE` before its names.  outputs: the names of its results.  flows: those through
+    which a gradient flows.  joint: the two programs, None where there is no gradient.
     """
 
-    def __init__(self, name: str, program: Program, outputs: Sequence[str], options: Options, gradient: bool,
-                 joint: Joint | None = None):
+    def __init__(self, name: str, program: Program, inputs: Sequence[str], outputs: Sequence[str], options: Options,
+                 gradient: bool, joint: Joint | None = None):
         self.name, self.options, self.outputs = name, options, tuple(outputs)
+        self.names = f"{name} (compiled)", f"{name} (compiled, backward)"       # in a profile
+        self._on_tape: tuple[Call, Recipe] | None = None
+        self._reached: dict[tuple[bool, ...], list[bool]] = {}
         with using(amp=None):               # its casts are in the program by now
             self.program = program if joint is not None else run_stages(program, options, "trace", name)
             values = {n: self.program.get_output_value_by_name(n) for n in self.outputs}
@@ -63,9 +69,10 @@ class Runnable:
             self.backward = None if joint is None else Executor(
                 run_stages(joint.backward, options, "compile", f"{name} (backward)"))
         self.state = tuple(self.program.parameters())
-        self.needed = frozenset(() if joint is None else (*joint.feeds, *(STATE + n for n in joint.state)))
+        self.given = (*inputs, *(STATE + n for n in self.state))
         self.written = {op.attributes["parameter_name"].value for op in self.program.global_block()
                         if op.name() == "builtin.set_parameter"}
+        self._places()
 
     @functools.cached_property
     def differentiable(self) -> Program:
@@ -97,18 +104,91 @@ class Runnable:
                           frozenset(names[v] for v in seen & names.keys())))
         return found
 
+    def reached(self, given: tuple[bool, ...]) -> list[bool]:
+        """Which of `wanting` something is owed to, where only these results have a gradient."""
+        found = self._reached.get(given)
+        if found is None:
+            assert self.joint is not None
+            names: frozenset[str] = frozenset().union(*(
+                names for it, (_, names) in zip(given, self.reach, strict=True) if it))
+            found = self._reached[given] = [n in names for n in self.joint.wrt]
+        return found
+
     def sources(self) -> dict[str, Value]:
         """Inputs and state of the program by name; what could be asked a gradient of."""
         return sources_of(self.program)
 
-    def run(self, feed: dict[str, Any], scope: Any) -> dict[str, np.ndarray]:
-        """Run forward.  feed: at least an array for every input."""
-        return spanned(f"{self.name} (compiled)", TracerEventType.Forward, self.forward.run,
-                       {n: feed[n] for n in self.forward.inputs}, scope)
+    def _places(self) -> None:
+        """Where everything is that the two programs read, among what a call of them has at hand: numbers instead of
+        names, which a call then need not look up."""
+        run, joint = self.forward.prepared, self.joint
+        at = {name: i for i, name in enumerate(self.given)}
+        made = {name: i for i, name in enumerate(run.outputs)}
+        self.inputs = [at[n] for n in run.inputs]
+        self.reads = [at[STATE + n] for n in run.state]
+        self.results = [made[n] for n in self.outputs]
+        if joint is None or self.backward is None:
+            return
+        back = self.backward.prepared
+        self.flowing = [made[n] for n in self.flows]
+        self.saved = [made[n] for n in joint.saved]
+        self.wanting = [at[n] for n in joint.wrt]
+        self.needed = [at[n] for n in (*joint.feeds, *(STATE + n for n in joint.state))]
+        #: behind what was given, in a backward run: what was saved, and the gradients of the results
+        behind = [*joint.saved, *(f"grad_{i}" for i in range(len(self.flows)))]
+        at.update((name, len(self.given) + i) for i, name in enumerate(behind))
+        self.back_inputs = [at[n] for n in back.inputs]
+        self.back_reads = [at[STATE + n] for n in back.state]
+        found = {name: i for i, name in enumerate(back.outputs)}
+        self.gradients = [found[n] for n in joint.wrt]
+        self.rewritten = [at[STATE + n] for n in self.state if n in self.written]
 
-    def before(self, scope: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The state, as it is before a run that will be on the tape."""
-        return {n: scope[n].copy() if n in self.written else scope[n] for n in self.state}
+    def run(self, arrays: Sequence[Any], scope: Any) -> tuple[list[Any], Mapping[str, int]]:
+        """Run forward.  arrays: what is given.  Returns the outputs of `forward`, and the sizes of open dimensions."""
+        inputs, sizes = [arrays[i] for i in self.inputs], NO_SIZES
+        if not self.forward.fixed:
+            sizes = self.forward.sizes(dict(zip(self.forward.prepared.inputs, inputs, strict=True)))
+        return spanned(self.names[0], TracerEventType.Forward, self.forward.call, inputs,
+                       [arrays[i] for i in self.reads], scope, sizes), sizes
+
+    def run_back(self, arrays: Sequence[Any], sizes: Mapping[str, int]) -> list[np.ndarray]:
+        """Run backward.  arrays: what was given, what was saved, and the gradients of the results.  sizes: as the
+        forward run found them.  Returns the gradients of `wanting`."""
+        assert self.backward is not None
+        inputs = [arrays[i] for i in self.back_inputs]
+        if not self.backward.fixed:
+            sizes = self.backward.sizes(dict(zip(self.backward.prepared.inputs, inputs, strict=True)), sizes)
+        found = spanned(self.names[1], TracerEventType.Backward, self.backward.call, inputs,
+                        [arrays[i] for i in self.back_reads], {}, sizes)
+        return [found[i] for i in self.gradients]
+
+    def before(self, arrays: list[Any]) -> list[Any]:
+        """What is given, as it is before a run that will be on the tape: what that writes over is copied."""
+        if not self.rewritten:
+            return arrays
+        arrays = arrays.copy()
+        for i in self.rewritten:
+            arrays[i] = arrays[i].copy()
+        return arrays
+
+    def on_tape(self, slots: Sequence[int], n_out: int) -> tuple[Call, Recipe]:
+        """What the nodes of all calls have in common.  slots: the numbers that a node's results have, for each of
+        `flows`.  n_out: how many results it has."""
+        if self._on_tape is None:
+            few = len(slots) != n_out
+
+            def ours(gs: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
+                return [gs[slot] for slot in slots] if few else gs
+
+            def vjp(gs: Sequence[Tensor | None], run: Recorded) -> list[Tensor | None]:
+                return run.gradients(ours(gs))
+
+            def expand(node: Node) -> None:
+                if node.saved is not None:          # else it was freed, and the engine says so
+                    node.saved[0].expand(node, slots)
+            self._on_tape = (Call(self.name, expand, lambda node, gs: node.saved[0].exhausts(ours(gs))),
+                             Recipe((), (), (), "", ((VjpCall(vjp, None, ()), (0,)),)))
+        return self._on_tape
 
 
 def sources_of(program: Program) -> dict[str, Value]:
@@ -125,70 +205,53 @@ def _flows(v: Value) -> bool:
 class Recorded:
     """One run of a `Runnable`, as the node on the tape keeps it.
 
-    sources: the tensors behind the inputs and the state, by name.  feed, found, state: what the run read
-    and left.
+    arrays: what the run was given (`Runnable.given`), as it was before.  sources: the tensors behind it.
+    found: what the run left.  sizes: of open dimensions.
     """
 
-    def __init__(self, runnable: Runnable, sources: Mapping[str, Source], feed: dict[str, Any],
-                 found: dict[str, np.ndarray], state: dict[str, np.ndarray]):
-        joint = runnable.joint
-        assert joint is not None
-        self.runnable, self.feed, self.state, self.sources = runnable, feed, state, sources
-        self.kept = {n: found[n] for n in joint.saved} | {n: feed[n] for n in joint.feeds}
-        self.shapes = [(found[n].shape, found[n].dtype) for n in runnable.flows]
+    def __init__(self, runnable: Runnable, sources: Sources, arrays: list[Any], found: list[Any],
+                 sizes: Mapping[str, int]):
+        self.runnable, self.arrays, self.sources, self.sizes = runnable, arrays, sources, sizes
+        self.kept = [found[i] for i in runnable.saved]
+        self.shapes = [(found[i].shape, found[i].dtype) for i in runnable.flowing]
 
     def fill(self, node: Node, slots: Sequence[int], n_out: int) -> None:
-        """Make `node` the node of this run.  slots: the numbers that the node's results have, for each of `flows`."""
-        joint = self.runnable.joint
-        assert joint is not None
-        n_flows = len(slots)
-
-        def ours(gs: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
-            return [gs[slot] for slot in slots] if n_flows != n_out else gs
-
-        def vjp(gs: Sequence[Tensor | None], run: Recorded) -> list[Tensor | None]:
-            return run.gradients(ours(gs))
-
-        def expand(node: Node) -> None:
-            if node.saved is not None:          # else it was freed, and the engine says so
-                node.saved[0].expand(node, slots)
-
-        node.row = Call(self.runnable.name, expand, lambda node, gs: node.saved[0].exhausts(ours(gs)))
-        sources = self.sources
-        node.edges = [sources[n].slot for n in joint.wrt]
-        node.recipe = Recipe((), (), (), "", ((VjpCall(vjp, None, ()), (0,)),))
+        """Make `node` the node of this run; the rest as in `Runnable.on_tape`."""
+        of = self.sources.slots
+        node.row, node.recipe = self.runnable.on_tape(slots, n_out)
+        node.edges = [of[i] for i in self.runnable.wanting]
         node.saved, node.attrs, node.n_out = [self], {}, n_out
 
     def gradients(self, gs: Sequence[Tensor | None]) -> list[Tensor | None]:
         """The gradients of the tensors that want one, from those of the results."""
-        runnable, joint = self.runnable, self.runnable.joint
-        assert joint is not None and runnable.backward is not None
+        runnable = self.runnable
+        assert runnable.joint is not None
         self.check(runnable.needed)
-        both = self.kept | {f"grad_{i}": np.zeros(*meta) if g is None else g.payload
-                            for i, (g, meta) in enumerate(zip(gs, self.shapes, strict=True))}
-        reached: frozenset[str] = frozenset().union(*(
-            names for g, (_, names) in zip(gs, runnable.reach, strict=True) if g is not None))
-        grads = spanned(f"{runnable.name} (compiled, backward)", TracerEventType.Backward, runnable.backward.run,
-                        {n: both[n] for n in runnable.backward.inputs}, {n: self.state[n] for n in joint.state},
-                        sizes=runnable.forward.sizes({n: self.feed[n] for n in runnable.forward.inputs}))
-        return [Tensor(grads[n]) if n in reached else None for n in joint.wrt]
+        given = [np.zeros(*meta) if g is None else g.payload for g, meta in zip(gs, self.shapes, strict=True)]
+        for g, (shape, dtype) in zip(given, self.shapes, strict=True):
+            if g.shape != shape or g.dtype != dtype:
+                raise ValueError(f"{runnable.name}: expected a gradient like its result, {describe(Meta(shape, dtype))}"
+                                 f", got {describe(g)}")
+        grads = runnable.run_back([*self.arrays, *self.kept, *given], self.sizes)
+        reached = runnable.reached(tuple([g is not None for g in gs]))
+        return [Tensor(grad) if it else None for it, grad in zip(reached, grads, strict=True)]
 
     def exhausts(self, gs: Sequence[Tensor | None]) -> bool:
         """Whether a pass with these gradients goes through everything that was recorded: no result without a gradient
         leads anywhere else."""
+        if all([g is not None for g in gs]):
+            return True
         reach = self.runnable.reach
         visited = frozenset().union(*(flows for g, (flows, _) in zip(gs, reach, strict=True) if g is not None))
         return len(visited) == len(reach)
 
-    def check(self, names: Any) -> None:
-        """Raise RuntimeError if one of these inputs was written in place since."""
-        for name in names:
-            source = self.sources.get(name)
-            written = None if source is None else source.written()
-            if written is not None:
-                raise RuntimeError(
-                    f"{self.runnable.name}: tensor {written} was written in place after the compiled "
-                    "function had read it, and its gradient needs the old values: write it after backward()")
+    def check(self, places: Sequence[int]) -> None:
+        """Raise RuntimeError if what was given in one of these places was written in place since."""
+        written = self.sources.written(places)
+        if written is not None:
+            raise RuntimeError(
+                f"{self.runnable.name}: tensor {written} was written in place after the compiled "
+                "function had read it, and its gradient needs the old values: write it after backward()")
 
     def expand(self, node: Node, slots: Sequence[int]) -> None:
         """Let `node` hand on gradients to nodes of the single operators, which compute the call again.
@@ -197,12 +260,12 @@ class Recorded:
         gradients with respect to one, then count what other results of the same call owe to it too; and the operators'
         rules can be differentiated again.
         """
-        program = self.runnable.differentiable
-        self.check(name for name, value in sources_of(program).items() if not value.use_empty())
-        arrays = {**self.feed, **{STATE + n: array for n, array in self.state.items()}}
-        handles = {name: source.again(arrays[name]) for name, source in self.sources.items()}
+        program, given = self.runnable.differentiable, self.runnable.given
+        read = {name for name, value in sources_of(program).items() if not value.use_empty()}
+        self.check([i for i, name in enumerate(given) if name in read])
         first = node.seq
-        outs, made = replay(program, {**arrays, **handles})
+        outs, made = replay(program, {name: self.sources.again(i, array)
+                                      for i, (name, array) in enumerate(zip(given, self.arrays, strict=True))})
         for i, other in enumerate(made):        # between what the call had read and the call itself
             other.seq = first - 1 + (i + 1) / (len(made) + 1)       # type: ignore[assignment]
         results = [outs[name] for name in self.runnable.flows]
@@ -224,31 +287,50 @@ def hand_over(node: Node, name: str, results: Sequence[tuple[int, Tensor]], n_ou
     node.attrs = dict(zip(slots, node.edges, strict=True))
 
 
-class Source:
-    """A tensor that a run has read, and what it was then.
+class Sources:
+    """The tensors that a run was given, and what they were then, one list for each fact.
 
-    slot: where its gradient goes, None if it wants none.  (It does not keep the tensor: one that is written in place
-    gets a node that keeps what was read of it, and both would keep each other.)
+    tensors: weak references, None for what is no tensor.  slots: where their gradients go, None where none is wanted.
+    (It does not keep a tensor: one that is written in place gets a node that keeps what was read of it, and both would
+    keep each other.)
     """
 
-    __slots__ = ("slot", "storage", "tensor", "version")
+    __slots__ = ("slots", "storages", "tensors", "versions")
 
-    def __init__(self, tensor: Tensor, slot: Any):
-        self.tensor, self.slot, self.storage = ref(tensor), slot, tensor.storage
-        self.version = 0 if self.storage is None else self.storage.version
+    def __init__(self, tensors: list[Any], slots: list[Any], storages: list[Storage | None]):
+        self.tensors, self.slots, self.storages = tensors, slots, storages
+        self.versions = [0 if s is None else s.version for s in storages]
 
-    def written(self) -> Any:
-        """The name of the tensor if its memory has been written in place since, else None."""
-        x, storage = self.tensor(), self.storage
-        if storage is None and x is not None:
-            storage = x.storage
-        if storage is None or storage.version == self.version:
-            return None
-        return "of an argument" if x is None else x.name
+    def add(self, x: Tensor, slot: Any) -> None:
+        """One more tensor is read."""
+        storage = x.storage
+        self.tensors.append(ref(x))
+        self.slots.append(slot)
+        self.storages.append(storage)
+        self.versions.append(0 if storage is None else storage.version)
 
-    def again(self, array: np.ndarray) -> Tensor:
-        """A handle on what was read, with the history that it had."""
-        x = Tensor(array)
-        if self.slot is not None:
-            (x.node, x.index), x.stop_gradient = self.slot, False
+    def forget(self, n: int) -> None:
+        """All but the first n have not been read."""
+        for facts in (self.tensors, self.slots, self.storages, self.versions):
+            del facts[n:]                                               # type: ignore[attr-defined]
+
+    def written(self, places: Sequence[int]) -> str | None:
+        """The name of a tensor in one of these places whose memory has been written in place since; None if there is
+        none."""
+        for i in places:
+            storage, it = self.storages[i], self.tensors[i]
+            x = None if it is None else it()
+            if storage is None and x is not None:
+                storage = x.storage
+            if storage is not None and storage.version != self.versions[i]:
+                return "of an argument" if x is None else x.name
+        return None
+
+    def again(self, place: int, array: Any) -> Any:
+        """A handle on what was read, with the history that it had; what was no tensor is itself."""
+        if self.tensors[place] is None:
+            return array
+        x, slot = Tensor(array), self.slots[place]
+        if slot is not None:
+            (x.node, x.index), x.stop_gradient = slot, False
         return x

@@ -42,8 +42,8 @@ def compiled(name: str, last: Step, wanted: Sequence[int], options: Options) -> 
             values += [o.payload for o in outs] if step.row.multi else [outs.payload]
         for slot in wanted:
             tracer.build.output(f"output_{slot}", values[slot])
-    return Runnable(name, tracer.program, [f"output_{slot}" for slot in wanted], options,
-                    any(any(step.flows) for step in path))
+    return Runnable(name, tracer.program, [f"input_{i}" for i in range(len(given))],
+                    [f"output_{slot}" for slot in wanted], options, any(any(step.flows) for step in path))
 
 
 def _operand(o: Any, tracer: Trace, values: list, given: list) -> Any:

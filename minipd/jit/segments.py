@@ -35,7 +35,7 @@ from minipd.framework.views import check_fresh, share_view
 from minipd.ir.trace import scalar_dtype
 from minipd.jit.paths import Step, frozen, number
 from minipd.jit.pending import Pending, is_unknown, place
-from minipd.jit.runnable import Recorded, Source, hand_over
+from minipd.jit.runnable import Recorded, Sources, hand_over
 from minipd.jit.segment_program import compiled, handle
 from minipd.jit.stages import Options
 
@@ -76,7 +76,8 @@ class Segments(Ground):
         """A new segment."""
         self.step = self.root
         self.results: list[Any] = []                # weak references to pending payloads, by slot
-        self.inputs: list[tuple] = []               # (array, Source)
+        self.arrays: list[np.ndarray] = []          # the inputs
+        self.sources = Sources([], [], [])          # ... and where they are from
         self.known: dict[tuple, int] = {}           # (id of an array, stop) -> which input it is
         self.node: Node | None = None
 
@@ -93,7 +94,7 @@ class Segments(Ground):
                 return now(row, inputs, attrs)
             recording = context.grad_enabled
             operands: list = []
-            before = len(self.inputs)
+            before = len(self.arrays)
             need, bit, outside, numbers = 0, 1, True, False
             for x in inputs:
                 if isinstance(x, Tensor):
@@ -175,16 +176,18 @@ class Segments(Ground):
         slot = None if stop else (x.node or node_of(x), x.index)
         at = id(p), stop
         found = self.known.get(at)
-        if found is not None and (stop or self.inputs[found][1].slot == slot):
+        if found is not None and (stop or self.sources.slots[found] == slot):
             return -1 - found
-        n = self.known[at] = len(self.inputs)
-        self.inputs.append((p, Source(x, slot)))
+        n = self.known[at] = len(self.arrays)
+        self.arrays.append(p)
+        self.sources.add(x, slot)
         return n, stop, p.shape, p.dtype
 
     def _forget(self, n: int) -> None:
         """Take back the inputs from number n on: the call that was to read them is not noted."""
-        if len(self.inputs) > n:
-            del self.inputs[n:]
+        if len(self.arrays) > n:
+            del self.arrays[n:]
+            self.sources.forget(n)
             self.known = {at: i for at, i in self.known.items() if i < n}
 
     def _feed_numbers(self, key: tuple, inputs: Sequence[Any]) -> list | None:
@@ -235,17 +238,17 @@ class Segments(Ground):
             return
         flush = Flush(step, asked, user_line())
         self.flushes.append(flush)
-        results, inputs, node = self.results, self.inputs, self.node
+        results, arrays, sources, node = self.results, self.arrays, self.sources, self.node
         self._begin()
         live = [p for p in (found() for found in results) if p is not None]
         flush.wanted = len(live)
         if not live:
             return
-        if step.parent is self.root or not self._compute(flush, live, inputs, node):
-            self._eagerly(flush, live, inputs, node)
+        if step.parent is self.root or not self._compute(flush, live, arrays, sources, node):
+            self._eagerly(flush, live, arrays, sources, node)
         place(live)
 
-    def _compute(self, flush: Flush, live: list[Pending], inputs: list, node: Node | None) -> bool:
+    def _compute(self, flush: Flush, live: list[Pending], arrays: list, sources: Sources, node: Node | None) -> bool:
         """Run the compiled program of a segment; False if there is none, nor room for one."""
         step, wanted = flush.step, tuple([p.slot for p in live])
         runnable = step.programs.get(wanted)
@@ -254,21 +257,19 @@ class Segments(Ground):
             if not self.store.has_room(self.name):
                 return False
             runnable = step.programs[wanted] = compiled(self.name, step, wanted, self.options)
-        feed = {f"input_{i}": array for i, (array, _) in enumerate(inputs)}
-        found = runnable.run(feed, {})
+        found, sizes = runnable.run(arrays, {})
         if runnable.joint is not None and node is not None:
-            sources = {f"input_{i}": source for i, (_, source) in enumerate(inputs)}
-            Recorded(runnable, sources, feed, found, {}).fill(
+            Recorded(runnable, sources, arrays, found, sizes).fill(
                 node, [int(n[len("output_"):]) for n in runnable.flows], step.first + len(step.metas))
             node.seq = next_seq()
-        for p in live:
-            p.array = found[f"output_{p.slot}"]
+        for p, i in zip(live, runnable.results, strict=True):
+            p.array = found[i]
         return True
 
-    def _eagerly(self, flush: Flush, live: list[Pending], inputs: list, node: Node | None) -> None:
+    def _eagerly(self, flush: Flush, live: list[Pending], arrays: list, sources: Sources, node: Node | None) -> None:
         """Compute a segment operator by operator, on the tape."""
         flush.how = "eager"
-        given = [source.again(array) for array, source in inputs]
+        given = [sources.again(i, array) for i, array in enumerate(arrays)]
         values: list[Tensor] = []
         context = current()
         with using(ground=self.eager, amp=None, saved_hooks=None, grad=True):
@@ -302,7 +303,7 @@ class Segments(Ground):
             return is_unknown(x.payload)
         storage = x.storage
         if storage is not None:
-            ours = sum(source.storage is storage for _, source in self.inputs)
+            ours = sum(held is storage for held in self.sources.storages)
             if sys.getrefcount(storage) > 3 + ours:     # x's, the variable's, the argument's
                 return False
             x.storage, x.seen = None, 0

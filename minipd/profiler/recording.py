@@ -86,7 +86,7 @@ def recording() -> Recording | None:
 
 def spanned(name: str, kind: TracerEventType, run: Callable, *args: Any, **kwargs: Any) -> Any:
     """`run(*args, **kwargs)`, as one span if anybody records."""
-    layer = recording()
+    layer = None if current().events is None else recording()
     if layer is None:
         return run(*args, **kwargs)
     start = time.perf_counter()
