@@ -15,6 +15,7 @@ import numpy as np
 
 from minipd.executor.calls import Call
 from minipd.executor.control import CONTROL, unknown
+from minipd.executor.direct import writer
 from minipd.executor.frame import Frame, Part, Steps
 from minipd.executor.late import late
 from minipd.executor.layout import Layout
@@ -167,10 +168,10 @@ class Binding:
             outs = tuple(slots[self.slot(r)] for r in call.results)
             if call.bind is not None and not waiting:
                 return call.bind(outs, arrays)
-            return self._writing(call, outs, arrays, waiting, attrs)
+            return self._writing(item, call, outs, arrays, waiting)
         if call.inplace_state:
             return self._over_state(call, arrays, waiting, attrs)
-        return self._allocating(call, arrays, waiting, attrs)
+        return self._allocating(item, call, arrays, waiting)
 
     def _copy(self, call: Call, value: Value, attrs: dict[str, Any]) -> Callable[[], Any]:
         """A view that cannot be one: what is seen of the base goes into a buffer."""
@@ -181,19 +182,22 @@ class Binding:
         kernel = functools.partial(call.kernel, *self._view_operands(call), **attrs)
         return lambda: np.copyto(buffer, kernel())
 
-    def _writing(self, call: Call, outs: tuple, arrays: list, waiting: list, attrs: dict) -> Callable[[], Any]:
+    def _writing(self, item: Item, call: Call, outs: tuple, arrays: list, waiting: list) -> Callable[[], Any]:
         """The call into buffers that stay."""
-        slots = self.frame.slots
-        if call.ufunc is None:
-            assert call.kernel_out is not None
-            return late(functools.partial(call.kernel_out, outs if call.multi else outs[0], **attrs), arrays, waiting,
-                        slots)
-        if call.ufunc in NAMED_OUT:
+        slots, attrs = self.frame.slots, self.layout.attrs[item]
+        write = writer(call, attrs, [self.layout.shape(v) for v in call.operands], outs[0])
+        if write is not None:
+            return late(write, [*arrays, outs[0]], waiting, slots)
+        if call.ufunc is not None:
             return late(functools.partial(call.ufunc, out=outs[0]), arrays, waiting, slots)
-        return late(call.ufunc, [*arrays, outs[0]], waiting, slots)     # a third faster than with `out=`
+        assert call.kernel_out is not None
+        return late(functools.partial(call.kernel_out, outs if call.multi else outs[0], **attrs), arrays, waiting,
+                    slots)
 
-    def _allocating(self, call: Call, arrays: list, waiting: list, attrs: dict) -> Callable[[], Any]:
-        frame, slots = self.frame, self.frame.slots
+    def _allocating(self, item: Item, call: Call, arrays: list, waiting: list) -> Callable[[], Any]:
+        frame, slots, attrs = self.frame, self.frame.slots, self.layout.attrs[item]
+        if call.kernel_out is not None and not call.multi and not call.comm:
+            return self._into_new(item, call, arrays, waiting)
         results = [self.slot(r) for r in call.results]
         if call.kernel_out is not None:
             kernel = _new_buffers(call, [(self.layout.shape(r), to_np(r.dtype)) for r in call.results])
@@ -219,6 +223,26 @@ class Binding:
             if type(made) is not np.ndarray and (isinstance(made, np.generic) or not hasattr(made, "dtype")):
                 made = np.asarray(made)             # a scalar of numpy's; a device's arrays stay what they are
             slots[result] = made
+            if frame.memory is not None:
+                frame.keep((slots[result],))
+        return step
+
+    def _into_new(self, item: Item, call: Call, arrays: list, waiting: list) -> Callable[[], Any]:
+        """The call into a buffer that is made for it, in the slot of its result."""
+        frame, slots, attrs = self.frame, self.frame.slots, self.layout.attrs[item]
+        value, = call.results
+        result, shape, dtype, empty = self.slot(value), self.layout.shape(value), to_np(value.dtype), np.empty
+        function = writer(call, attrs, [self.layout.shape(v) for v in call.operands], empty(shape, dtype))
+        assert call.kernel_out is not None
+        if function is not None:
+            write = late(function, [*arrays, None], [*waiting, (len(arrays), result)], slots)
+        else:
+            kernel_out = functools.partial(call.kernel_out, **attrs) if attrs else call.kernel_out
+            write = late(kernel_out, [None, *arrays], [(0, result), *((i + 1, slot) for i, slot in waiting)], slots)
+
+        def step() -> None:
+            slots[result] = empty(shape, dtype)
+            write()
             if frame.memory is not None:
                 frame.keep((slots[result],))
         return step
@@ -256,10 +280,6 @@ class Binding:
         return step
 
 
-#: ufuncs whose third argument is to be no buffer, one day
-NAMED_OUT = (np.maximum, np.minimum)
-
-
 def _with_communicator(kernel: Callable, frame: Frame, name: str) -> Callable:
     """The kernel of a collective, called with this rank's communicator first."""
     def communicating(*operands: Any) -> Any:
@@ -271,20 +291,9 @@ def _new_buffers(call: Call, like: list[tuple[tuple, np.dtype]]) -> Callable[...
     """`kernel`, by way of `kernel_out`: the results surely are memory of their own."""
     kernel_out, multi = call.kernel_out, call.multi
     assert kernel_out is not None
-    if multi:
-        def kernel(*operands: Any, **attrs: Any) -> Any:
-            outs = tuple(np.empty(shape, dtype) for shape, dtype in like)
-            kernel_out(outs, *operands, **attrs)
-            return outs
-        return kernel
-    (shape, dtype), = like
-    ufunc = call.ufunc
 
-    def single(*operands: Any, **attrs: Any) -> Any:
-        out = np.empty(shape, dtype)
-        if ufunc is not None:
-            ufunc(*operands, out=out)
-        else:
-            kernel_out(out, *operands, **attrs)
-        return out
-    return single
+    def kernel(*operands: Any, **attrs: Any) -> Any:
+        outs = tuple(np.empty(shape, dtype) for shape, dtype in like)
+        kernel_out(outs if multi else outs[0], *operands, **attrs)
+        return outs if multi else outs[0]
+    return kernel

@@ -11,12 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from minipd.executor.kernel.table import CPU, select, transfer
 from minipd.executor.makers import MAKERS
 from minipd.executor.overwriting import overwritable
-from minipd.framework.row import Row, Trait, ufunc_of
+from minipd.framework.row import Trait, ufunc_of
 from minipd.ir.operation import Operation
 from minipd.ir.schema import op_attrs, result_values, tensor_operands
 from minipd.ir.value import Value
@@ -41,7 +39,8 @@ class Call:
     updates: result -> the operand whose new value it is, if it may be written over it (optimizers).
     keeps_order: the result is laid out in memory as the operands are (element-wise kernels), not in row-major order.
     comm: the function takes this rank's communicator first.  ufunc: the function of numpy that `kernel_out` is, if it
-    is just that, or could be in this call.
+    is just that.
+    library: `kernel_out` is the row's own, for arrays of numpy and the dtypes as they are.
     constant: it depends on nothing but attributes.  inplace_state: it writes over the program state that it reads.
     """
 
@@ -62,6 +61,7 @@ class Call:
     ufunc: Callable | None = None
     comm: bool = False
     constant: bool = False
+    library: bool = False
     inplace_state: bool = False
 
     def reads(self) -> list[Value]:
@@ -97,15 +97,9 @@ def call_of(op: Operation) -> Call:
         found.overwrites = overwritable(row)
         found.updates = row.inplace if Trait.INPLACE in row.traits else {}
         found.keeps_order = Trait.ELEMENTWISE in row.traits
-        found.ufunc = direct(row, found) if kernel_out is row.kernel_out else None
+        found.library = kernel_out is row.kernel_out
+        found.ufunc = ufunc_of(row) if found.library else None
         found.constant = row.name in ("full", "full_int_array", "shape_only")
     elif kernel is not None:
         found.kernel_out, found.passes = None, True     # the arena is the CPU's; the other one allocates, or hands on
     return found
-
-
-def direct(row: Row, call: Call) -> Callable | None:
-    """numpy's own function that does what the row's `kernel_out` does in this call, without a frame of Python's."""
-    if row.name == "matmul" and not any(call.attrs.values()) and all(len(v.shape) == 2 for v in call.operands):
-        return np.matmul
-    return ufunc_of(row)

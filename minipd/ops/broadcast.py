@@ -78,7 +78,7 @@ class ReduceAs:
 
     def kernel_out(xp, out, x, target):
         keep = out.reshape((1,) * (x.ndim - out.ndim) + out.shape)
-        xp.sum(x, axis=axes_to_sum(x.shape, target.shape), keepdims=True, dtype=x.dtype, out=keep)
+        xp.add.reduce(x, axis=axes_to_sum(x.shape, target.shape), keepdims=True, dtype=x.dtype, out=keep)
 
     def vjp_x(g, x: Meta):
         return expand_as(g, x)
