@@ -12,18 +12,19 @@ since.
 
 from __future__ import annotations
 
-import sys
 import types
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import is_
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
 from minipd.framework.tensor import Tensor
-from minipd.jit.dy2static.inside import HEAP_TYPE
+from minipd.jit.dy2static.inside import HEAP_TYPE, from_around
 from minipd.jit.effects import Effect
+from minipd.jit.objects import SETTLED, watched
 from minipd.jit.reads import MISSING, Reads
 from minipd.nn.hooks import Hooks
 from minipd.nn.layer import Layer
@@ -37,8 +38,7 @@ CHANGING = (list, tuple, dict, set, deque, np.ndarray, Hooks)
 #: deeper inside of containers, identity decides
 DEPTH = 4
 ROOT = __name__.partition(".")[0]
-#: objects of classes from there are what they are
-SETTLED = {ROOT, "numpy", *sys.stdlib_module_names} - {"__main__"}
+
 
 
 class Guard:
@@ -189,6 +189,9 @@ class Watch:
         self.function, self.given = function, given
         self.found: dict[tuple, Guard] = {}
         self.reads = Reads(self._note)
+        # attributes of plain objects, which are not kept alive: (the object's id, name) -> the object, what was read
+        self.objects: dict[tuple[int, str], tuple[ref, Any]] = {}
+        self.watching: Any = None
 
     def _note(self, owner: Any, kind: str, name: str, value: Any, whole: bool = True) -> None:
         at = id(owner), kind, name
@@ -215,17 +218,46 @@ class Watch:
         if type(value) is types.FunctionType:
             self.reads.follow(value)
 
+    def note_object(self, owner: Any, name: str, value: Any) -> None:
+        """An attribute of a plain object is read."""
+        at = id(owner), name
+        held = self.objects.get(at)
+        if held is None or held[0]() is not owner:
+            try:
+                self.objects[at] = ref(owner), frozen(value)
+            except TypeError:                   # of a class with slots: what the code reads by name, `reads` notes
+                return
+            if type(value) is types.FunctionType:
+                self.reads.follow(value)
+
+    def _object_guards(self, effects: Sequence[Effect]) -> Iterator[Guard]:
+        """The guards of plain objects that were there before the function ran, and are as they were then."""
+        owners = [found() for found, _ in self.objects.values()]
+        around = from_around([owners])
+        for (_, name), (_, expected), owner in zip(self.objects, self.objects.values(), owners, strict=True):
+            if owner is None or id(owner) not in around:
+                continue
+            effect = next((e for e in effects if e.is_place(owner, "attribute", name)), None)
+            if effect is not None and frozen(effect.before) != expected:
+                continue                        # the function wrote it before it read it
+            guard = Guard(owner, "attribute", name, getattr(owner, name, MISSING))
+            guard.expected = expected
+            yield guard
+
     def __enter__(self) -> Watch:
         self.reads.follow(self.function, self.given)
         self.running.append(self)
         if len(self.running) == 1:
             Layer.__getattribute__ = _read          # type: ignore[method-assign, assignment]
             Tensor.values = _looked                 # type: ignore[method-assign]
+            self.watching = watched(_read_object)
+            self.watching.__enter__()
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.running.remove(self)
         if not self.running:
+            self.watching.__exit__(None, None, None)
             del Layer.__getattribute__
             Tensor.values = VALUES                  # type: ignore[method-assign]
 
@@ -233,6 +265,8 @@ class Watch:
         """The guards; a place that the function wrote before it read it is none.  effects: what it changes."""
         found = [g for g in self.found.values() if not any(
             e.is_place(g.owner, g.kind, g.name) and e.before is not g.value for e in effects)]
+        known = {(id(g.owner), g.kind, g.name) for g in found}
+        found += [g for g in self._object_guards(effects) if (id(g.owner), g.kind, g.name) not in known]
         known = {(id(g.owner), g.kind, g.name) for g in found}
         for e in effects:
             if e.guard is not None and (id(e.owner), *e.guard[1:]) not in known:
@@ -250,6 +284,11 @@ def _read(self: Layer, name: str) -> Any:
         for watch in Watch.running:
             watch.note_layer(self, name, value)
     return value
+
+
+def _read_object(owner: Any, name: str, value: Any) -> None:
+    for watch in Watch.running:
+        watch.note_object(owner, name, value)
 
 
 def _looked(self: Tensor, asked: str) -> np.ndarray:

@@ -5,7 +5,8 @@
     an object with `__call__`, a partial            of a rewritten function
     `apply` of a PyLayer                            with its forward and backward rewritten
     print, len, range, enumerate, zip, int, ...     the converter, for traced tensors
-    minipd, numpy, the standard library, classes, generators, `not_to_static`       as they are
+    a user's class                                  the class, with its `__init__` rewritten
+    minipd, numpy, the standard library, other classes, generators, `not_to_static`         as they are
 
 The library calls some functions that it is given, in the midst of a trace: those are rewritten before they are passed.
 """
@@ -64,7 +65,7 @@ def Call(f: Any) -> Any:
     kind = type(f)
     if isinstance(getattr(f, "__self__", None), RANDOM) and not isinstance(f, type):
         spent(f.__self__, f"{f.__name__}()")
-    if kind is types.BuiltinFunctionType or kind is type:
+    if kind is types.BuiltinFunctionType or kind is type and f in BUILTINS:
         if f.__name__ in MUTATORS:
             Change(f.__self__, "(...)[]")
         try:
@@ -87,12 +88,27 @@ def Call(f: Any) -> Any:
         return functools.partial(Call(f.func), *f.args, **f.keywords)
     if isinstance(f, Layer):
         return functools.partial(_call_layer, f)
+    if isinstance(f, type) and _is_plain(f):
+        return functools.partial(_construct, f)
     if isinstance(f, type) or not callable(f):
         return f
     method = getattr(kind, "__call__", None)    # noqa: B004  # not whether there is one, but which
     if type(method) is types.FunctionType and not is_library(method):
         return types.MethodType(Call(method), f)
     return f
+
+
+def _is_plain(kind: type) -> bool:
+    """Whether a class of the user's makes its objects as Python does, so that only `__init__` has to be rewritten."""
+    made = kind.__init__        # type: ignore[misc]
+    return type(kind) is type and kind.__new__ is object.__new__ and type(made) is types.FunctionType and (
+        not is_library(made) and not issubclass(kind, Layer))
+
+
+def _construct(kind: type, *args: Any, **kwargs: Any) -> Any:
+    made: Any = object.__new__(kind)
+    Call(kind.__init__)(made, *args, **kwargs)      # type: ignore[misc]
+    return made
 
 
 def is_library(f: types.FunctionType) -> bool:

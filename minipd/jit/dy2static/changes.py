@@ -21,7 +21,7 @@ import numpy as np
 from minipd.framework.constraints import user_line
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
-from minipd.jit.dy2static.inside import from_around
+from minipd.jit.dy2static.inside import from_around, leads_on
 from minipd.jit.dy2static.variables import CONTENTS, Place, attribute, contents, owned_place, places
 
 __all__: list[str] = []
@@ -162,9 +162,16 @@ def spent(x: Any, what: str) -> None:
 def Change(owner: Any, name: str) -> Any:
     """The owner of `name`, an attribute `a.b` or contents `a[]`, which is changed next."""
     if current().flags.get(OPEN) and not isinstance(owner, Tensor):     # of tensors the trace knows
-        place = contents(name, owner) if name.endswith(CONTENTS) else attribute(name, owner, name.rpartition(".")[2])
-        if place is not None:
+        what = name.rpartition(".")[2]
+        place = contents(name, owner) if name.endswith(CONTENTS) else attribute(name, owner, what)
+        if place is not None and not isinstance(getattr(type(owner), what, None), property):
             noted(place)
+        elif leads_on(owner) and hasattr(owner, "__dict__"):        # its class says what is changed
+            root = name.removesuffix(CONTENTS) if name.endswith(CONTENTS) else name.rpartition(".")[0]
+            for attr, value in vars(owner).items():
+                for inner in (attribute(f"{root}.{attr}", owner, attr), contents(f"{root}.{attr}[]", value)):
+                    if inner is not None:
+                        noted(inner)
     return owner
 
 
