@@ -1,0 +1,64 @@
+"""Attributes of plain objects, noted as they are read.
+
+The code of a function tells which attributes it reads of a global, but not of what a helper is given, or a call
+returns.  So while a function is traced, the classes of the user's tell themselves: a `__getattribute__` is put on them.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from minipd.framework.tensor import Tensor
+from minipd.jit.dy2static.inside import HEAP_TYPE
+from minipd.jit.reads import is_settled
+from minipd.nn.layer import Layer
+
+__all__: list[str] = []
+
+SETTLED = {__name__.partition(".")[0], "numpy", *sys.stdlib_module_names} - {"__main__"}
+
+
+def is_users(kind: type) -> bool:
+    """Whether a class comes from the user's own code."""
+    if not kind.__flags__ & HEAP_TYPE or kind.__module__.partition(".")[0] in SETTLED:
+        return False
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return kind.__module__ == "__main__" or file is not None and not is_settled(file) and "site-packages" not in file
+
+
+def users_classes() -> list[type]:
+    """The classes of the user's that no other one of them is a base of, for attributes that Python finds as usual."""
+    found, todo, seen = [], [object], {object, Tensor, Layer, type, BaseException}
+    while todo:
+        for kind in type.__subclasses__(todo.pop()):
+            if kind in seen:
+                continue
+            seen.add(kind)
+            if not is_users(kind):
+                todo.append(kind)
+            elif kind.__getattribute__ is object.__getattribute__ and not issubclass(kind, type):
+                found.append(kind)
+    return found
+
+
+@contextmanager
+def watched(note: Callable[[Any, str, Any], None]) -> Iterator[None]:
+    """`note(owner, name, value)` is called for each attribute that is read inside."""
+    def read(self: Any, name: str) -> Any:
+        value = object.__getattribute__(self, name)
+        if name[:2] != "__" and type(value) is not types.MethodType and not isinstance(
+                getattr(type(self), name, None), property):         # what a property computes, it reads too
+            note(self, name, value)
+        return value
+    classes = users_classes()
+    for kind in classes:
+        type.__setattr__(kind, "__getattribute__", read)
+    try:
+        yield
+    finally:
+        for kind in classes:
+            type.__delattr__(kind, "__getattribute__")
