@@ -87,7 +87,8 @@ class Item:
             operands = operands[1:]
         elif self.entry is not None:
             operands = operands[:1]
-        return unbundled([*operands, *(v for values in self.yields for v in values)])
+        # an operator that minipd does not have may leave an operand out
+        return unbundled(v for v in (*operands, *(v for values in self.yields for v in values)) if v is not None)
 
 
 class Preparation:

@@ -88,3 +88,14 @@ def test_a_saved_step_leaves_the_old_values_to_those_who_read_them(skip):
     scope = {"w": np.zeros(2, np.float32)}
     out = Executor(again).run(feed, scope)["change"]
     assert out.tolist() == scope["w"].tolist() == ([0.0, 0.0] if skip else [-0.5, -1.0])
+
+
+def test_a_step_that_we_do_not_have_is_refused_by_name_when_it_runs():
+    """Though it leaves an operand out."""
+    program = read(
+        DATA.format(0, "w", "persistable:[true],", 2, "2x"), DATA.format(1, "g", "", 2, "2x"),
+        '(%2, %3) = "pd_op.strange_step_" (%0, %1, <<NULL VALUE>>) {stop_gradient:[true,true]} : (tensor<2xf32>, '
+        'tensor<2xf32>, <<NULL TYPE>>) -> tensor<2xf32>, <<NULL TYPE>>')
+    executor = Executor(program)
+    with pytest.raises(NotImplementedError, match="strange_step_"):
+        executor.run({"g": np.ones(2, np.float32)}, {"w": np.ones(2, np.float32)})

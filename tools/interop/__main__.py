@@ -13,7 +13,7 @@ from typing import Any
 
 import minipd
 from minipd.ir.serialize import program_json, read_program
-from tools.interop import text
+from tools.interop import text, training
 from tools.interop.models import NOT_HERE, calls_of, difference, models, save_all
 
 HERE = Path(__file__).parent
@@ -38,7 +38,12 @@ def main() -> int:
             there = ran_there.get(name, {})
             rows.append((name, *(saved_here[name] or there.get(way, "did not run") for way in ("predicted", "loaded")),
                          saved_there.get(name, "did not run") or ran_here(theirs, i), again(theirs, i)))
-    return report(rows) or min(text.main(peer, []), 1)
+    failures = report(rows)
+    print()
+    failures += text.main(peer, [])
+    print()
+    failures += training.main(peer)
+    return min(failures, 1)
 
 
 def found_python() -> str | None:

@@ -218,3 +218,32 @@ def load_squared_norm(at: Loader, op: Operation) -> Any:
     x, = at.inputs(op)
     square = at.row("sum", at.row("multiply", x, x), axis=tuple(range(x.ndim)), keepdim=False)
     return at.row("reshape", square, shape=(1,))
+
+
+@loads("lamb_")
+def load_lamb(at: Loader, op: Operation) -> Any:
+    """d = m' / (sqrt(v') + epsilon) + decay p, m' and v' unbiased;  p - rate |p| / |d| d, the ratio 1 where either is 0,
+    or where nothing decays."""
+    a = at.attrs(op)
+    param, grad, rate, m, v, b1, b2, master, skip = at.inputs(op)
+    if master is not None or skip is not None:
+        raise at.refuse()
+
+    def row(name: str, *xs: Any, **attrs: Any) -> Any:
+        return at.row(name, *xs, **attrs)
+
+    def size(x: Value) -> Value:
+        return row("sqrt", row("sum", row("multiply", x, x), axis=tuple(range(x.ndim)), keepdim=False))
+    rate, p1, p2 = (of_dtype(at, scalar(at, x), param.dtype) for x in (rate, b1, b2))
+    m = mixed(at, m, grad, a["beta1"])
+    v = mixed(at, v, row("multiply", grad, grad), a["beta2"])
+    under = root(at, row("divide", v, row("subtract", 1.0, p2)), a["epsilon"])
+    change = row("divide", row("divide", m, row("subtract", 1.0, p1)), under)
+    change = row("add", change, row("multiply", param, a["weight_decay"]))
+    if a["weight_decay"] > 0 or a["always_adapt"]:
+        own, its = size(param), size(change)
+        both = row("logical_and", row("greater_than", own, 0.0), row("greater_than", its, 0.0))
+        ratio = row("where", both, row("divide", own, row("where", both, its, 1.0)), 1.0)
+        rate = row("multiply", rate, ratio)
+    new = row("subtract", param, row("multiply", rate, change))
+    return [new, m, v, row("multiply", b1, a["beta1"]), row("multiply", b2, a["beta2"]), None]
