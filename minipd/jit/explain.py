@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minipd.jit.function import StaticFunction
+from minipd.jit.reads import end_of
 from minipd.jit.segments import Flush
 from minipd.nn.layer import Layer
 
@@ -103,7 +104,8 @@ def explain(function: Any, *args: Any, **kwargs: Any) -> Explanation:
     if used is None:                    # it ran as a part of another trace, or not compiled
         return Explanation(function.name, True, (), tuple(function.traces), (), len(kept), result)
     ops = tuple(op.name().partition(".")[2] for op in used.compiled.program.global_block() if op.row is not None)
-    segment = SegmentReport(ops, "the end of the function", f"{function.name}:0", len(used.compiled.traced.outputs),
+    segment = SegmentReport(ops, "the end of the function", end_of(function.dygraph_function, f"{function.name}:0"),
+                            len(used.compiled.traced.outputs),
                             "found" if used.hits else "compiled")
     return Explanation(function.name, True, (segment,), tuple(function.traces),
                        (*map(str, used.guards), *used.served), len(kept), result)

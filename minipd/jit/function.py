@@ -24,6 +24,7 @@ from minipd.jit.compiled import Compiled, OnTensors, flat
 from minipd.jit.dy2static import text_of, traceable, transformed
 from minipd.jit.guards import Guards, Watch
 from minipd.jit.open_sizes import Served, compiled_for
+from minipd.jit.reads import end_of
 from minipd.jit.segments import Flush, Segments, Store
 from minipd.jit.signature import (
     Argument,
@@ -205,7 +206,7 @@ class StaticFunction:
             try:
                 return function(*args, **kwargs)
             finally:
-                ground.settle("the end of the function")
+                ground.settle("the end of the function", end_of(function, getattr(ground.step, "line", "")))
 
     # ---------------------------------------------------------------------------------------------- looking in
     @property

@@ -85,6 +85,18 @@ def _names(argval: Any) -> tuple[str, ...]:
     return argval if isinstance(argval, tuple) else (argval,) if isinstance(argval, str) else ("",)
 
 
+def end_of(function: Any, near: str = "") -> str:
+    """The place where a function ends, for people: that of its `return`.  Of several, it is `near`, where the last
+    operator was called, if that is one, else the last."""
+    function = function if hasattr(function, "__code__") else type(function).__call__
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return near
+    lines = [i.positions.lineno for i in dis.get_instructions(code) if i.opname.startswith("RETURN_") and i.positions]
+    places = [f"{code.co_filename}:{line}" for line in lines if line is not None]
+    return near if near in places or not places else max(places, key=lambda place: int(place.rpartition(":")[2]))
+
+
 class Reads:
     """Collects what functions read: `note(owner, kind, name, value, whole)` is called once for each place.
 

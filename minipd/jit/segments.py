@@ -231,12 +231,15 @@ class Segments(Ground):
         return t
 
     # ------------------------------------------------------------------------------------------------- flushing
-    def settle(self, asked: str = "an operation on the tape") -> None:
-        """Compute what has been noted; every pending tensor that somebody still holds becomes a real one."""
+    def settle(self, asked: str = "an operation on the tape", where: str = "") -> None:
+        """Compute what has been noted; every pending tensor that somebody still holds becomes a real one.
+
+        asked, where: what is told of it; for no place, the user's line.
+        """
         step = self.step
         if step is self.root:
             return
-        flush = Flush(step, asked, user_line())
+        flush = Flush(step, asked, where or user_line())
         self.flushes.append(flush)
         results, arrays, sources, node = self.results, self.arrays, self.sources, self.node
         self._begin()

@@ -512,3 +512,18 @@ def test_what_happened_before_an_error_has_happened():
     with pytest.raises(KeyError, match="user"):
         f(paddle.ones([2]))
     assert state.tolist() == [1.0, 1.0] and type(state.payload) is np.ndarray
+
+
+def test_a_segment_that_ends_with_the_function_is_told_by_its_return():
+    def f(x, n=3):
+        for _ in range(n):
+            x = x * 2.0
+            if float(x.sum()) > 10.0:
+                return x + 1.0
+        y = x - 1.0
+        return y * 2.0
+    compiled = to_static(f, full_graph=False)
+    for start, line in ((5.0, "return x + 1.0"), (0.1, "return y * 2.0")):
+        assert f"the end of the function at {__file__}:" in str(explain(compiled, paddle.full([2], start)))
+        assert str(explain(compiled, paddle.full([2], start))).endswith(f"`{line}`")
+    assert str(explain(to_static(lambda x: x * 2.0), paddle.ones([2]))).count("x * 2.0), paddle.ones([2])")

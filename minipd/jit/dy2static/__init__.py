@@ -8,8 +8,21 @@ tensor becomes a `pd_op.if` or a `pd_op.while`.
     source, scopes, nodes                   reading, asking and making pieces of syntax trees
     expressions, loop_exits, early_return, to_functions, rewrite            the passes, and their order
     branches, loops, traced_loop, indexed, logic, asserts, builtins, calls  the converters
-    variables, merging, reasons             what a block changes; two values as one; variables without a value
+    variables, changes, inside              what a block changes, as its code says, and as it happens; what it has made
+    merging, reasons                        two values as one; variables without a value
     levels                                  what Paddle prints of all this
+
+What stands in rewritten code (`print(f.code)`):
+
+    _jst.If(test, if_true_0, if_false_0, ("y",))        `if`; the blocks have become functions, which may change y
+    _jst.While(while_test_0, while_body_0, ("i",))      `while`
+    _jst.For(items, for_body_0, ("s",), "did_break_0")  `for`, which ends when did_break_0 is true
+    _jst.Call(f)(x)                                     `f(x)`, with f rewritten
+    _jst.And, Or, Not, IfExp, Compare, In, Assert       `and`, `or`, `not`, `a if c else b`, `a < b < c`, `in`, `assert`
+    _jst.Change(a, "a.b").b = x                         `a.b = x`: a branch or a loop around hands on what it changes
+    _jst.Rebind(("n",), lambda: (n,))                   the function binds n, which is not its own
+    y: "variable"                                       y is one of the function, and its parts share it
+    did_break_0, did_return_0, return_value_0, rest_of_if_0     see `loop_exits` and `early_return`
 """
 
 from __future__ import annotations
