@@ -7,6 +7,7 @@ neighbours, which passes may have changed since: `group_of` gives the group only
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -35,11 +36,15 @@ class Group(NamedTuple):
     results: list[Value]
 
 
+#: the signature of a function, which takes longer to find than to use
+signature_of = functools.cache(inspect.signature)
+
+
 class Call:
     """A call of a function that a trace is about to make: what it is given, as it is now."""
 
     def __init__(self, function: Callable, args: tuple, named: dict[str, Any]):
-        bound = inspect.signature(function).bind(*args, **named)
+        bound = signature_of(function).bind(*args, **named)
         bound.apply_defaults()
         self.function = function.__name__
         self.given = {k: v for k, v in bound.arguments.items() if v is not None and k != "name"}

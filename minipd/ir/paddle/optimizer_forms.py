@@ -222,8 +222,10 @@ def load_squared_norm(at: Loader, op: Operation) -> Any:
 
 @loads("lamb_")
 def load_lamb(at: Loader, op: Operation) -> Any:
-    """d = m' / (sqrt(v') + epsilon) + decay p, m' and v' unbiased;  p - rate |p| / |d| d, the ratio 1 where either is 0,
-    or where nothing decays."""
+    """d = m' / (sqrt(v') + epsilon) + decay p, m' and v' unbiased;  p - rate |p| / |d| d.
+
+    The ratio is 1 where either is 0, and where nothing decays.
+    """
     a = at.attrs(op)
     param, grad, rate, m, v, b1, b2, master, skip = at.inputs(op)
     if master is not None or skip is not None:
