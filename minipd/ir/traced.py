@@ -78,8 +78,8 @@ def trace(fn: Callable, *specs: Any, state: Mapping[str, Tensor] | None = None,
         (%1) = "pd_op.data" () {dtype:float32,name:"captured_0",place:Place(undefined:0),shape:[3],stop_gradient:[true]} \
 : () -> tensor<3xf32>
         (%2) = "pd_op.multiply" (%0, %1) {stop_gradient:[true]} : (tensor<-1x3xf32>, tensor<3xf32>) -> tensor<-1x3xf32>
-        (%3) = "pd_op.full_int_array" () {dtype:int64,place:Place(cpu),stop_gradient:[true],value:[0,1]} : () -> tensor<2xi64>
-        (%4) = "pd_op.sum" (%2, %3) {dtype:Undefined,keepdim:false,stop_gradient:[true]} : (tensor<-1x3xf32>, tensor<2xi64>) -> tensor<f32>
+        (%3) = "pd_op.full_int_array" () {dtype:int64,place:Place(cpu),stop_gradient:[true],value:[]} : () -> tensor<0xi64>
+        (%4) = "pd_op.sum" (%2, %3) {dtype:Undefined,keepdim:false,stop_gradient:[true]} : (tensor<-1x3xf32>, tensor<0xi64>) -> tensor<f32>
         () = "builtin.shadow_output" (%4) {output_name:"output_0"} : (tensor<f32>) -> 
     }
     <BLANKLINE>

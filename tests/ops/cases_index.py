@@ -29,6 +29,13 @@ def _(d):
                    symbolic=lambda s, shape=shape: {"shape": tuple(map(s, shape)), "dtype": F64})
 
 
+@cases("dim")
+def _(d):
+    for size in (0, 1, 7):
+        yield Case((), lambda size: np.full((), size, I64), {"size": size},
+                   symbolic=lambda s, size=size: {"size": s(size)})
+
+
 @cases("full_int_array")
 def _(d):
     for value in ((), (1,), (2, -3, 4)):

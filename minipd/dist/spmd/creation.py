@@ -52,7 +52,7 @@ def random(call: Call) -> Inferred:
     return Inferred((replicated,), (_wanted(call, len(call.attrs["shape"]), "new tensor"),), local)
 
 
-@spmd_placed("arange", "full_int_array")
+@spmd_placed("arange", "dim", "full_int_array")
 def replicated(call: Call) -> Inferred:
     """Small, and cheaper to make on every rank than to place."""
     return Inferred((), ((Replicate(),) * call.mesh.ndim,))
