@@ -7,6 +7,7 @@ from typing import Any
 
 from minipd.decomposition.table import COLUMN
 from minipd.framework.context import Ground, using
+from minipd.framework.dim import is_symbolic, same
 from minipd.framework.tensor import Tensor
 from minipd.ir.attributes import StrAttribute
 from minipd.ir.operation import Operation, user_error
@@ -112,8 +113,18 @@ class _InPlace(Ground):
 def _has_rule(op: Operation) -> bool:
     """Whether there is a rule, and every attribute that it needs is known now."""
     row = op.row
-    return row is not None and COLUMN in row.columns and all(
+    return row is not None and COLUMN in row.columns and not _is_told_by_sizes(op) and all(
         constant_of(v) is not None for v in mutable_operands(op).values())
+
+
+def _is_told_by_sizes(op: Operation) -> bool:
+    """Whether only a run knows along which dimensions `reduce_as` sums: Broadcast(S0,S1) down to S0, if S0 is 1."""
+    assert op.row is not None
+    if op.row.name != "reduce_as":
+        return False
+    own, wanted = (v.shape for v in tensor_operands(op))
+    return any(is_symbolic(d) and not same(d, n)
+               for d, n in zip(wanted, own[len(own) - len(wanted):], strict=True))
 
 
 def decompose(program: Program, src_vars: Sequence[Value], blacklist: Iterable[str] = (),

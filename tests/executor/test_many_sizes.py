@@ -129,6 +129,23 @@ def test_a_gradient_through_stretched_open_dimensions():
         np.testing.assert_allclose(got["output_1"], dy.sum(keepdims=True) if b == 1 < a else dy, rtol=1e-6)
 
 
+@pytest.mark.parametrize("backend", [None, "CINN"])
+def test_compiled_gradients_through_stretched_open_dimensions(backend):
+    spec = [InputSpec([None, 3], "float32", n, stop_gradient=False) for n in "xy"]
+    compiled = paddle.jit.to_static(lambda x, y: (x * y).exp() + y, input_spec=spec, backend=backend)
+    for a, b in ((4, 4), (1, 5), (7, 1), (1, 1)):
+        found = []
+        for function in (compiled, compiled.dygraph_function):
+            x, y = (paddle.to_tensor(np.random.default_rng(n).uniform(-1, 1, (n, 3)).astype(np.float32),
+                                     stop_gradient=False) for n in (a, b))
+            function(x, y).sum().backward()
+            found.append((x.grad.numpy(), y.grad.numpy()))
+        for got, want in zip(*found, strict=True):
+            assert got.shape == want.shape
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    assert len(compiled.traces) == 1
+
+
 def test_a_training_step_of_a_convolution_at_many_sizes():
     w = np.random.default_rng(1).uniform(-1, 1, (2, 1, 3, 3)).astype(np.float32)
 
