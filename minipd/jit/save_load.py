@@ -27,6 +27,7 @@ from minipd.ir.traced import TracedProgram, trace
 from minipd.jit.api import ENABLED, StaticFunction
 from minipd.jit.capture import CapturingTrace
 from minipd.jit.dy2static import traceable
+from minipd.jit.dy2static.changes import Changes
 from minipd.jit.translated_layer import TranslatedLayer
 from minipd.nn.layer import Layer
 from minipd.static.input import InputSpec
@@ -195,8 +196,10 @@ class Saving:
         def run(*tensors: Tensor) -> list[Tensor]:
             args = structure.rebuild(list(tensors))
             found: dict[Any, Tensor] = {}
-            for x in _tensors(self.function(*args)):
-                found.setdefault(id(x.payload), x)
+            with Changes() as changes:
+                for x in _tensors(self.function(*args)):
+                    found.setdefault(id(x.payload), x)
+            changes.take_back()                 # a file cannot do to Python's state what the function does
             outs = list(found.values())
             if not outs:
                 raise ValueError(f"jit.save: expected {self.name} to return tensors, got none")

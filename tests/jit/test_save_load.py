@@ -352,3 +352,20 @@ def test_damaged_models_are_refused_or_run(tmp_path):
         except (NotImplementedError, TypeError, ValueError):
             pass
     assert refused > 50
+
+
+def test_saving_leaves_python_as_it_was(tmp_path):
+    class Net(paddle.nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.calls, self.last, self.log = 0, None, []
+
+        def forward(self, x):
+            self.calls += 1
+            self.last = x * 2.0
+            self.log.append(self.last)
+            return self.last + 1.0
+    net = Net()
+    paddle.jit.save(net, str(tmp_path / "net"), input_spec=[InputSpec([None, 2], "float32")])
+    assert (net.calls, net.last, net.log) == (0, None, [])
+    assert paddle.jit.load(str(tmp_path / "net"))(paddle.ones([1, 2])).tolist() == [[3.0, 3.0]]
