@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from minipd.framework.constraints import Constraint
-from minipd.framework.dim import DimExpr
+from minipd.framework.dim import DimExpr, maximum, minimum
 from minipd.framework.errors import InputError
 from minipd.framework.row import ROWS
 from minipd.ir.attributes import DimAttribute, IntArrayAttribute
@@ -187,6 +187,9 @@ class _Sizes:
         if function in FUNCTIONS:
             compute: Callable = functools.partial(_call, build, FUNCTIONS[function])
             return functools.reduce(compute, [self.reckon(build, a) for a in part.args])
+        if function == "Broadcast":         # the largest, for they are equal but for ones; 0 if one is
+            largest, least = maximum(*part.args), minimum(*part.args, 1)
+            return self.reckon(build, largest * least)
         if function is not None or str(part) not in self.seen:
             raise InputError("sizes that follow from those of the inputs", f"the size {part}, which does not",
                              "name the dimension in an InputSpec, or fix it")
