@@ -7,6 +7,7 @@ work, on small arrays: `f(*operands, out)`, with the same result to the last bit
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,9 +36,14 @@ def writer(call: Call, attrs: dict[str, Any], shapes: Sequence[tuple[int, ...]],
     if call.kernel_out is None or call.multi or not call.library:
         return None
     name = call.op.name()
-    if name == "kernel.matmul" and len(shapes[0]) == len(shapes[1]) == 2 and out.dtype in BLAS and (
-            out.flags.c_contiguous):
-        return PRODUCTS[attrs.get("transpose_x", False), attrs.get("transpose_y", False)]
+    if name == "kernel.matmul" and len(shapes[1]) == 2 and out.dtype in BLAS and out.flags.c_contiguous:
+        turned = attrs.get("transpose_x", False)
+        product = PRODUCTS[turned, attrs.get("transpose_y", False)]
+        if len(shapes[0]) == 2:
+            return product
+        if not turned:                  # as the kernel does: one product instead of one per leading index
+            flat, made = (math.prod(shapes[0][:-1]), shapes[0][-1]), (math.prod(out.shape[:-1]), out.shape[-1])
+            return lambda x, y, out: product(x.reshape(flat), y, out.reshape(made))
     if name == "kernel.sum":
         axes, keep = attrs["axis"], attrs.get("keepdim", False)
         return lambda x, out: add_up(x, axes, x.dtype, out, keep)
