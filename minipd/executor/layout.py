@@ -221,8 +221,8 @@ class Layout:
             return False
         buffer = held[0].whole()
         a, b = self.arrays[value], self.arrays[new]
-        same = (a.size != 1 and a.dtype == b.dtype and a.shape == b.shape and a.nbytes == buffer.size
-                and a.ctypes.data == self.scratch.ctypes.data
+        same = (a.size != 1 and a.flags.writeable and a.dtype == b.dtype and a.shape == b.shape
+                and a.nbytes == buffer.size and a.ctypes.data == self.scratch.ctypes.data
                 and all(s == t for s, t, n in zip(a.strides, b.strides, a.shape, strict=True) if n > 1))
         if not same or buffer.end != item.at:
             return False

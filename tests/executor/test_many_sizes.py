@@ -161,6 +161,13 @@ def test_a_training_step_of_a_convolution_at_many_sizes():
             np.testing.assert_allclose(got, want.numpy(), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("part", [slice(None, 1), slice(1, None)], ids=str)
+def test_a_part_of_what_was_expanded_is_not_written_over(part):
+    program = trace(lambda x: (x * 2).expand([2, 3])[part].exp() - 1, InputSpec([1, 3], "float32", "x")).program
+    got, = Executor(program).run({"x": np.ones((1, 3), np.float32)}).values()
+    np.testing.assert_allclose(got, np.full((1, 3), np.exp(np.float32(2)) - 1), rtol=1e-6)
+
+
 def test_the_plan_is_made_for_each_size():
     program = trace(lambda x: (x @ x.transpose([1, 0])).sum(), InputSpec([None, 8], "float32", "x")).program
     executor = Executor(program)
