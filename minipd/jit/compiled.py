@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
 import numpy as np
@@ -30,6 +30,10 @@ from minipd.jit.replay import STATE
 from minipd.jit.runnable import Recorded, Runnable, Sources
 from minipd.jit.signature import Argument
 from minipd.jit.stages import Options
+from minipd.ops.creation import assign
+
+if TYPE_CHECKING:
+    from minipd.jit.guards import Guard, Guards
 
 __all__: list[str] = []
 
@@ -56,6 +60,14 @@ class NotOpen(Exception):
     def __init__(self, error: Exception):
         super().__init__(str(error))
         self.error = error
+
+
+class Moving(NamedTuple):
+    """A tensor that every call replaces: the number of the effect; which of the bound tensors it is; its guards."""
+
+    number: int
+    places: list[int]
+    guards: list[Guard]
 
 
 class Compiled:
@@ -91,7 +103,7 @@ class Compiled:
         self.handles, self.state = dict(tracer.handles), self.traced.state
         self.structure, self.same, self.written = function.structure, function.same, function.written
         self.twice, self.effects = function.twice, function.effects
-        self.plain = is_plain(self.structure.tree)
+        self.plain, self.moving = is_plain(self.structure.tree), list[Moving]()
         tree = self.structure.tree[0]
         #: the place of the one tensor that is all of the result, None for others
         self._one = tree.index if isinstance(tree, Leaf) and self.plain and not self.effects else None
@@ -175,6 +187,8 @@ class Compiled:
         result, values = left if self.plain else restored(left, call)
         for effect, value in zip(self.effects, values, strict=True):
             effect.do(value, call)
+        for moving in self.moving:
+            self._follow(moving, values[moving.number])
         return result
 
     def _read(self, tensors: Sequence[Tensor], fed: list[Tensor]) -> Sources:
@@ -184,6 +198,31 @@ class Compiled:
             None if x.stop_gradient else (x.node or node_of(x), x.index) for x in state]
         return Sources([*map(ref, tensors), *self._sources], slots,
                        [x.storage for x in fed] + nothing + [x.storage for x in state])
+
+    def follow(self, guards: Guards) -> None:
+        """Find the places that hold a tensor which every call reads and replaces, `self.h = f(self.h)`: the next call
+        reads what this one has left there.  guards: what the program depends on."""
+        every = list(guards)
+        for number, effect in enumerate(self.effects):
+            x = effect.before
+            places = [i for i, bound in enumerate(self._bound) if bound is x]
+            if not isinstance(x, Tensor) or effect.path is not None or not places or any(
+                    it is x for it in (*self._state, *self.same.values())):
+                continue
+            mine = [g for g in every if g.value is x and effect.is_place(g.owner, g.kind, g.name)]
+            if mine and not any(g.mentions(x) for g in every if g not in mine):
+                self.moving.append(Moving(number, places, mine))
+
+    def _follow(self, moving: Moving, x: Tensor) -> None:
+        for i in moving.places:
+            _, *meta = self.guards[i]
+            if not isinstance(x, Tensor) or tuple(meta) != _meta(x):
+                return
+        for i in moving.places:
+            self._bound[i], self._sources[i], self.guards[i] = x, ref(x), (x, *_meta(x))
+        self.handles = dict(zip(self.handles, self._bound, strict=True))
+        for guard in moving.guards:
+            guard.renew(x)
 
     def _check_memory(self, tensors: Sequence[Tensor]) -> None:
         """Raise where a write of an argument would have to be seen in another tensor that the program reads.
@@ -244,7 +283,11 @@ class _Traced:
         for i, leaf in enumerate(leaves):
             first_of.setdefault(id(leaf), i)
         self.twice = {i: first for i, leaf in enumerate(leaves) if (first := first_of[id(leaf)]) < i}
-        results = [*leaves, *(arguments[i] for i in self.written)]
+        results: list[Tensor] = []
+        values: set[int] = set()                # the tape knows a result by its value, so each has one of its own
+        for x in (*leaves, *(arguments[i] for i in self.written)):
+            results.append(assign(x) if id(x.payload) in values else x)
+            values.add(id(x.payload))
         if tracer.tape_wanted:
             with changes.done_again():
                 self._differentiate(results, arguments)

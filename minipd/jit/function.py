@@ -178,7 +178,9 @@ class StaticFunction:
         with Watch(function, plain_arguments(function, *tree)) as watch:
             compiled, served = compiled_for(sizes, specs, compiled_at)
         self._make_room(entries)
-        entries.append(Entry(compiled, watch.guards(compiled.effects), served, (tree, state)))
+        guards = watch.guards(compiled.effects)
+        compiled.follow(guards)
+        entries.append(Entry(compiled, guards, served, (tree, state)))
         self.traces.append(why or ("a new signature" if self.traces else "the first call"))
         return compiled
 

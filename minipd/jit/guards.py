@@ -78,6 +78,21 @@ class Guard:
             return True
         return self.plain and value is self.value or frozen(value, 0 if self.whole else DEPTH) == self.expected
 
+    def mentions(self, x: Any) -> bool:
+        """Whether it is about an object, or a container of it."""
+        todo = [self.expected]
+        while todo:
+            one = todo.pop()
+            if one == ("is", id(x)):
+                return True
+            if isinstance(one, (tuple, frozenset)):
+                todo += one
+        return False
+
+    def renew(self, value: Any) -> None:
+        """Expect another value from now on."""
+        self.value, self.expected = value, frozen(value, 0 if self.whole else DEPTH)
+
     def __str__(self) -> str:
         if self.kind == "attribute":
             owner = self.owner

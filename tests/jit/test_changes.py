@@ -265,3 +265,45 @@ def test_who_is_held_by_somebody_else():
     around = from_around([left])
     assert id(kept) in around
     assert not {id(left[0]), id(left[1]), id(left[2]), inner} & around
+
+
+def test_a_tensor_that_every_call_replaces_is_no_reason_to_trace_again():
+    o = SimpleNamespace(h=tensor(0.0))
+
+    def f(x):
+        o.h = (o.h + x) * 0.5
+        return o.h * 2.0
+    compiled, left = to_static(f), []
+    for _ in range(3):
+        compiled(tensor(1.0))
+        left.append(o.h)
+    assert numbers(left) == [[0.5], [0.75], [0.875]]            # each call has left one of its own
+    assert compiled.get_traced_count() == 1
+    o.h = tensor(3.0)
+    assert compiled(tensor(1.0)).tolist() == [4.0] and compiled.get_traced_count() == 2
+    o.h = paddle.zeros([2])
+    assert compiled(tensor(1.0)).tolist() == [1.0, 1.0] and compiled.get_traced_count() == 3
+
+
+def test_a_tensor_with_two_names_stays_one_of_them():
+    o = SimpleNamespace(h=tensor(0.0))
+    o.first = o.h
+
+    def f(x):
+        o.h = o.h + x
+        return o.h + o.first
+    compiled = to_static(f)
+    assert [compiled(tensor(1.0)).item() for _ in range(4)] == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_one_tensor_twice_among_the_results():
+    x = tensor(1.0, 2.0)
+    x.stop_gradient = False
+
+    def f(x):
+        y = x * 2.0
+        return y, [y], x, y.detach()
+    y, (again,), same, _ = to_static(f)(x)
+    assert again is y and same is x
+    (y + again * 3.0).sum().backward()
+    assert x.grad.tolist() == [8.0, 8.0]
