@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import minipd as paddle
 from minipd.decomposition import decompose
+from minipd.dist.placements import Replicate, Shard
 from minipd.executor import Executor
 from minipd.ir.parser import parse
 from minipd.ir.traced import trace
@@ -14,6 +15,7 @@ from minipd.ir.verify import verify
 from minipd.nn import functional as F
 from minipd.passes import create_pass, pass_names
 from minipd.static import InputSpec
+from tests.dist.programs import run_on
 
 #: each gives a matrix of three columns, with another number of rows
 ROWS = {
@@ -119,3 +121,14 @@ def test_kernels_and_gradients(function):
         for got, want in zip(*found, strict=True):
             np.testing.assert_allclose(got, want, rtol=2e-4, atol=1e-4)
     assert len(compiled.traces) <= 3
+
+
+@pytest.mark.parametrize("name", ["sum", "first", "middle", "half", "every second", "both", "largest"])
+@pytest.mark.parametrize("placed", [Shard(0), Replicate()], ids=str)
+def test_parts_on_ranks(name, placed):
+    program = trace(ROWS[name], *SPECS).program
+    for sizes in ((4, 4), (6, 6)) if name == "sum" else ((4, 4), (2, 8), (8, 6)):
+        arrays = given_rows(*sizes)
+        feed = dict(zip("xy", arrays, strict=True))
+        got = run_on("dp=2", program, {"x": [placed], "y": [placed]}, feed).outputs["output_0"]
+        np.testing.assert_allclose(got, ROWS[name](*map(paddle.to_tensor, arrays)).numpy(), rtol=1e-6)
