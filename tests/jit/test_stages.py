@@ -66,7 +66,7 @@ def test_the_compiler_shows_groups_loops_and_source(capsys):
         paddle.set_flags({"FLAGS_print_ir": 0})
     text = capsys.readouterr().out
     places = [text.index(shown) for shown in (
-        "after forward_fusion = {", "after graph_passes = {", "after decompose = {", '"pd_op.divide"',
+        "after forward_fusion = {", "after graph_passes = {", "after decompose = {", '"pd_op.scale"',
         "after group = {", '"cinn_op.fusion"', "after compile = {", '"cinn_runtime.jit_kernel"',
         "loops of multiply_sum", "parallel for i in range(x0.shape[0])", "source of multiply_sum",
         "for task in prange(tasks)")]

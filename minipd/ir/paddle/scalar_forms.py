@@ -20,11 +20,21 @@ __all__: list[str] = []
 
 def scaled(to: Saver, call: Call, x: Value, scale: Any, bias: float, after: bool = True) -> Any:
     """x * scale + bias.  Paddle's bias has 32 bits; beside 64-bit tensors it is kept in full, but in print."""
-    wide = to.strict and x.dtype in (np.float64, np.complex128) and float(np.float32(bias)) != bias
+    wide = to.strict and x.dtype in (np.float64, np.complex128) and not fits(bias)
     factor = scale if isinstance(scale, Value) else to.number(scale)
     out = to.op("scale", [x, factor], {"bias_after_scale": after, "bias": 0.0}, call.types)
     out[0].get_defining_op().attributes["bias"] = DoubleAttribute(bias) if wide else FloatAttribute(bias)
     return out
+
+
+def fits(number: float) -> bool:
+    """Whether 32 bits hold a number exactly.
+
+    >>> fits(0.5), fits(0.1), fits(1e300)
+    (True, False, False)
+    """
+    with np.errstate(over="ignore"):
+        return float(np.float32(number)) == number
 
 
 def number_of(value: Value) -> Any:
@@ -43,7 +53,7 @@ def beside(to: Saver, call: Call) -> tuple[int, Any] | None:
         number, x = number_of(call.sources[i]), call.sources[1 - i]
         if number is None or number_of(x) is not None:
             continue
-        exact = float(np.float32(number)) == number or not to.strict
+        exact = fits(number) or not to.strict
         if x.dtype.kind == "V" or x.dtype.kind == "f" and (x.dtype != np.float64 or exact) or (
                 x.dtype.kind == "i" and exact and float(number).is_integer()):
             return 1 - i, number
