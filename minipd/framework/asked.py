@@ -100,7 +100,9 @@ def _value(dim: Size) -> int | None:
         return dim
     if asking is None or asking.sizes is None or not dim.symbols <= asking.sizes.keys():
         return None
-    whole, rest = divmod(lift(_numerator(dim)).substitute(asking.sizes), dim.denominator)
+    found = lift(_numerator(dim)).substitute(asking.sizes)
+    assert isinstance(found, int)
+    whole, rest = divmod(found, dim.denominator)
     return None if rest else whole
 
 
