@@ -122,6 +122,8 @@ def frozen(value: Any, depth: int = 0) -> Any:
     Numbers, strings and None (`PLAIN`) count by type and value; nan is like nan, 0.0 not like -0.0.  Lists, tuples,
     dicts and sets count by type and by what they hold, a dict also by its order, `Hooks` by their `entries`, down to
     `DEPTH` levels; an array by shape, dtype and bytes.  Everything else, and containers deeper down, by identity.
+    (So do deques, and containers of a class of their own.  In a container, a plain object of a user's class counts by
+    its attributes as well.)
 
     ("in", ...) stands for containers and arrays, which may change in place; no other stand-in begins with "in".
     depth: how many containers there are around it.
@@ -198,7 +200,8 @@ class Watch:
     given: the arguments of the call that are no tensors, by name.
     """
 
-    running: list[Watch] = []       # those that are, innermost last; a trace may begin another
+    running: list[Watch] = []       # those that are, innermost last; a trace may begin another, and so may a thread
+    watching: Any = None            # what `watched` has begun for the first of them
 
     def __init__(self, function: Callable, given: dict[str, Any] | None = None):
         self.function, self.given = function, given
@@ -206,7 +209,6 @@ class Watch:
         self.reads = Reads(self._note)
         # attributes of plain objects, which are not kept alive: (the object's id, name) -> the object, what was read
         self.objects: dict[tuple[int, str], tuple[ref, Any]] = {}
-        self.watching: Any = None
 
     def _note(self, owner: Any, kind: str, name: str, value: Any, whole: bool = True) -> None:
         at = id(owner), kind, name
@@ -265,14 +267,14 @@ class Watch:
         if len(self.running) == 1:
             Layer.__getattribute__ = _read          # type: ignore[method-assign, assignment]
             Tensor.values = _looked                 # type: ignore[method-assign]
-            self.watching = watched(_read_object)
-            self.watching.__enter__()
+            Watch.watching = watched(_read_object)
+            Watch.watching.__enter__()
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.running.remove(self)
         if not self.running:
-            self.watching.__exit__(None, None, None)
+            Watch.watching.__exit__(None, None, None)
             del Layer.__getattribute__
             Tensor.values = VALUES                  # type: ignore[method-assign]
 

@@ -19,12 +19,13 @@ from minipd.nn.layer import Layer
 
 __all__: list[str] = []
 
+IMMUTABLE = 1 << 8                      # Py_TPFLAGS_IMMUTABLETYPE: a class of an extension that takes no attributes
 SETTLED = {__name__.partition(".")[0], "numpy", *sys.stdlib_module_names} - {"__main__"}
 
 
 def is_users(kind: type) -> bool:
     """Whether a class comes from the user's own code."""
-    if not kind.__flags__ & HEAP_TYPE or kind.__module__.partition(".")[0] in SETTLED:
+    if not kind.__flags__ & HEAP_TYPE or kind.__flags__ & IMMUTABLE or kind.__module__.partition(".")[0] in SETTLED:
         return False
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     return kind.__module__ == "__main__" or file is not None and not is_settled(file) and "site-packages" not in file
