@@ -204,7 +204,8 @@ class DimExpr:
         return UnknownSize(
             f"{question}: expected a size known while tracing, got the symbolic dimension {self}, whose value only the "
             "run knows. Compare with == (it is assumed to differ), state what must hold with require_equal or "
-            "require_divisible, compute with paddle.shape(x), which the run knows, or trace with a fixed size for this dimension.",
+            "require_divisible, compute with paddle.shape(x), which the run knows, or trace with a fixed size for this "
+            "dimension.",
             self.symbols)
 
     # -- values -------------------------------------------------------------------------------------------------------
