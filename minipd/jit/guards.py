@@ -124,8 +124,6 @@ def frozen(value: Any, depth: int = 0) -> Any:
     `DEPTH` levels; an array by shape, dtype and bytes.  Everything else, and containers deeper down, by identity.
     (So do deques, and containers of a class of their own.  In a container, a plain object of a user's class counts by
     its attributes as well.)
-    (So do deques, and containers of a class of their own.  In a container, a plain object of a user's class counts by
-    its attributes as well.)
 
     ("in", ...) stands for containers and arrays, which may change in place; no other stand-in begins with "in".
     depth: how many containers there are around it.
