@@ -457,3 +457,21 @@ def list_of_lists(compiled):
         g[i].append(x * 2)
         return len(g[i])
     return [f(X(2, seed=i), i % 2) for i in range(4)], val(g)
+
+
+@case
+def hits_of_a_layer(compiled):
+    class N(nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.hits = 0
+
+        def hit(self, x):
+            self.hits += 1
+            return x * 2
+
+        def forward(self, x):
+            return self.hit(x) if x.sum() > 0 else x
+    n = N()
+    f = compiled(n)
+    return [(val(f(T([v]))), float(n.hits)) for v in (1.0, -1.0, 2.0)]

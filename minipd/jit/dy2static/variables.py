@@ -16,6 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from minipd.framework.meta import is_traced
+from minipd.framework.tensor import Tensor
+from minipd.nn.layer import Layer
+
 __all__: list[str] = []
 
 
@@ -145,8 +149,13 @@ def _global(name: str, values: dict[str, Any]) -> Place:
 def attribute(name: str, owner: Any, what: str) -> Place | None:
     if owner is MISSING:
         return None
-    return Place(name, lambda: getattr(owner, what, MISSING), lambda value: setattr(owner, what, value),
-                 lambda: delattr(owner, what), owner, what)
+
+    def put(value: Any) -> None:
+        held = owner.__dict__.get(what) if isinstance(owner, Layer) else None
+        if isinstance(held, Tensor) and is_traced(held.payload) and not isinstance(value, Tensor):
+            delattr(owner, what)        # a layer would take what the trace has put there for a buffer of its own
+        setattr(owner, what, value)
+    return Place(name, lambda: getattr(owner, what, MISSING), put, lambda: delattr(owner, what), owner, what)
 
 
 def added(owner: Any, value: Any) -> None:
