@@ -729,3 +729,49 @@ def test_global_variables():
         return result
     agree(f, (1.0,), (-1.0,))
     assert COUNT == 0.0
+
+
+def ranges(x, n):
+    for i in range(n):
+        x = x + i
+    for i in range(1, n):
+        x = x + i
+    for _ in range(n, 0, -1):
+        x = x * 1.5
+    for i in range(0, n, 2):
+        x = x + i * 10
+    for j, i in enumerate(range(2, n)):
+        x = x + j * i
+    x = x + len(range(n))
+    for i in range(n):
+        if i > 1:
+            break
+    else:
+        x = x - 100.0
+    return x
+
+
+@pytest.mark.parametrize("n", [-2, 0, 1, 2, 3, 5])
+def test_ranges_that_may_be_empty(n):
+    x = paddle.to_tensor([1.0])
+    assert to_static(ranges)(x, paddle.to_tensor(n)).tolist() == ranges(x, n).tolist()
+
+
+def test_a_loop_over_a_range_is_written_as_a_reader_would():
+    def f(x, n):
+        s = x
+        for i in range(n):
+            s = s + x * i
+            if s.sum() > 100.0:
+                break
+        return s
+    compiled = to_static(f)
+    assert compiled(paddle.ones([2]), paddle.to_tensor(3)).tolist() == [4.0, 4.0]
+    ops = list(compiled.concrete_program.main_program.walk())
+    outside = [op.name() for op in ops if op.parent is ops[0].parent]
+    assert outside == ["pd_op.data", "pd_op.data", "pd_op.full", "pd_op.less_than", "pd_op.full", "pd_op.while",
+                       "builtin.shadow_output"]
+    loop = next(op for op in ops if op.name() == "pd_op.while")
+    assert loop.num_results() == 3                              # s, did_break, and the count
+    names = [op.name() for op in ops]
+    assert names.count("pd_op.if") == 1 and names.count("pd_op.logical_and") == 1
