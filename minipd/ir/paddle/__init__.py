@@ -17,8 +17,8 @@ more is needed: `same`, in `save` and in `load`.  Where they differ there is an 
 
     @form("square_root", paddle="sqrt")         `form` explains these; the entries are in `*_forms`
     class SquareRoot:
-        def save(to, call): ...                 `save`: a Saver and a Call
-        def load(at, op): ...                   `load`: a Loader
+        def save(to, call): ...                 `save`: a Saver; `calls`: a Call
+        def load(at, op): ...                   `load`: a Loader; `structure`: what is no call
 
 Some need more than one row, or less:
 
