@@ -25,11 +25,14 @@ from minipd import nn as nn
 from minipd import ops as ops
 from minipd import optimizer as optimizer
 from minipd import passes as passes
+from minipd import pir as pir
+from minipd import pir_utils as pir_utils
 from minipd import profiler as profiler
 from minipd import regularizer as regularizer
 from minipd import signal as signal
 from minipd import static as static
 from minipd import tensor as tensor
+from minipd import utils as utils
 from minipd import vision as vision
 from minipd import viz as viz
 from minipd.autograd.mode import set_grad_enabled as set_grad_enabled
