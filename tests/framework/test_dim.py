@@ -148,8 +148,8 @@ def test_text(dim, text):
     assert parse_dim(text) == dim
 
 
-@pytest.mark.parametrize("text", ["s0", "S0**2", "1.5", "S0%2", "Max()", "max(S0,1)", "True", "1//0", "S0 S1", "", "f(S0)",
-                                  "S_0"])
+@pytest.mark.parametrize("text", ["s0", "S0**2", "1.5", "S0%2", "Max()", "max(S0,1)", "True", "1//0", "S0 S1", "",
+                                  "f(S0)", "S_0"])
 def test_what_is_no_dimension_is_refused(text):
     with pytest.raises(ValueError, match="parse_dim: expected a dimension such as"):
         parse_dim(text)

@@ -15,7 +15,7 @@ SWITCH = "says which rank, or which trace, is running here: a ContextVar, so eac
 
 ALLOWED = {
     "framework/rank.py": {"_current": SWITCH, "_root": "the context outside of any rank, set once"},
-    "framework/constraints.py": {"_CURRENT": SWITCH},
+    "framework/constraints.py": {"_ASKING": SWITCH, "_CURRENT": SWITCH},
     "framework/context.py": {"_tape": IMPORTED},
     "framework/mode.py": {"_switch": IMPORTED},
     "framework/row.py": {"ROWS": IMPORTED},
@@ -36,7 +36,7 @@ ALLOWED = {
         "machine_key": ANSWERS, "_helpers": ANSWERS},
     "ir/attribute.py": {"KINDS": IMPORTED, "FROM_PYTHON": IMPORTED},
     "ir/interfaces.py": {"INTERFACES": IMPORTED},
-    "ir/paddle/form.py": {"LOADS": IMPORTED, "SAVES": IMPORTED},
+    "ir/paddle/form.py": {"LOADS": IMPORTED, "SAVES": IMPORTED, "WHOLES": IMPORTED},
     "ir/paddle/signatures.py": {"signature": ANSWERS, "_lines": ANSWERS},
     "ir/types.py": {"TYPES": IMPORTED},
     "executor/device.py": {"STREAMS": IMPORTED},
