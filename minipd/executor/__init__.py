@@ -10,14 +10,14 @@
     binding        the functions that a run calls, their arrays bound
     ahead          what calls will be given, known before a run
     control        what operations that are no calls do
-    late           calls of which operands come late
+    late, direct   calls of which operands come late; calls of numpy's own functions
     schedule/      what depends on what, streams and events, the simulated clock
     overlap        collectives in a thread beside computation
     device         a schedule on a device's own streams
     watching       looking on: for a profiler, and for NaN
     frame          the state of one run
     scope          program state by name, in arrays or in tensors
-    memory         what a run holds, measured
+    memory, liveness     what a run holds, measured; what any run must hold
 """
 
 from minipd.executor.ahead import calls_ahead

@@ -5,6 +5,9 @@
     dy2static      functions rewritten, so that tensors may decide branches and loops
     signature      under which key a program is kept
     guards, reads  what a trace has read around the function, and whether it still is as it was
+    objects        attributes of plain objects, noted as they are read
+    open_sizes     programs for open dimensions: which calls one serves
+    effects        what a function does to Python's state, done again by every call
     capture        the trace that binds outside tensors by their handle
     compiled       one signature: bindings, calls
     segments       full_graph=False: what is noted, and when it is computed
@@ -13,7 +16,7 @@
     runnable       a program and its gradient, compiled, as one node on the tape
     replay         such a node as nodes of single operators
     save_load, translated_layer, rerun      models as files, and as layers again
-    joint          a program and its gradient, cut into two
+    joint, saving  a program and its gradient, cut into two; what the second takes over
     stages         the table of compile stages that floors register into
 """
 
