@@ -1,7 +1,7 @@
 """PIR: programs as data.
 
     context                what all programs share: one object for equal types and attributes; the dialects
-    types, attribute, attributes         what values and properties of operations can be
+    types, attribute, attributes   what values and properties of operations can be
     value, operation, block, region, program     the graph
     dialect, builtin, effects    which operations there are, and how to declare more
     control_view           control flow in its own words
