@@ -53,7 +53,7 @@ def test_programs_come_back_from_paddles_json(program):
     try:
         text = program_json(saved)
     except InputError as error:             # an open size as a fact, a number that JSON has no word for
-        assert "sizes that are known" in str(error) or "Paddle has" in str(error)
+        assert any(words in str(error) for words in ("sizes that are known", "Paddle has", "finite complex"))
         return
     back = read_program(text).program
     assert difference(back, saved) is None and program_json(back) == text

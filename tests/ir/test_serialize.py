@@ -173,6 +173,15 @@ def test_floats_as_paddle_spells_them(value, text):
     assert again.attributes["value"] == DoubleAttribute(value)
 
 
+@pytest.mark.parametrize("value", [complex(0, float("inf")), complex(float("nan"), 1)])
+def test_complex_numbers_that_json_cannot_hold_are_refused(value):
+    program = Program()
+    program.form = "paddle"
+    program.global_block().append(Operation("pd_op.full", (), {"value": value}))
+    with pytest.raises(InputError, match="expected finite complex numbers"):
+        program_json(program)
+
+
 def test_flags_of_results_are_left_out_of_a_program_that_is_not_to_be_trained():
     program = read_program(compact(linear())).program
     text = program_json(program, trainable=False)

@@ -7,6 +7,7 @@ so that nesting costs no frames.
 
 from __future__ import annotations
 
+import cmath
 import json
 from typing import Any
 
@@ -176,6 +177,9 @@ def attribute_json(attribute: Attribute, what: str) -> Any:
     if isinstance(attribute, OpaqueAttribute):
         return attribute.data
     if type(attribute) in COMPLEX:
+        if not cmath.isfinite(value):           # `VD` has room for one word, and JSON none for infinity
+            raise InputError("finite complex numbers: Paddle's files have no way to write others", f"{what} {value}",
+                             "make it when the program runs, of two real tensors, with paddle.complex")
         return {"#": COMPLEX[type(attribute)], "D": [value.real, value.imag]}
     if isinstance(attribute, DimAttribute):
         raise InputError("sizes that are known, or operands, where a size is an attribute", f"{what} {value}",
