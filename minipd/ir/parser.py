@@ -264,8 +264,11 @@ class Parser:
                 program.constraints.add(assumption)
             except ValueError as error:
                 raise self.error("assumptions that some sizes fulfil", str(error), start) from None
-        # open blocks: (block, its operation, how many of the operation's regions are still to come)
-        open_blocks: list[tuple[Block, Operation | None]] = [(program.global_block(), None)]
+        return self.body(program)
+
+    def body(self, program: Program) -> Program:
+        """Fill the program with what stands before its `}`, the end of the text."""
+        open_blocks: list[tuple[Block, Operation | None]] = [(program.global_block(), None)]    # and whose they are
         while open_blocks:
             block, owner = open_blocks[-1]
             if not self.accept("}"):
@@ -275,12 +278,16 @@ class Parser:
                     open_blocks.append((self.region(op), op))
                 continue
             open_blocks.pop()
-            if owner is not None and self.accept("{"):
+            if owner is not None and self.another_region():
                 open_blocks.append((self.region(owner), owner))
         self.space()
         if self.pos < len(self.text):
             raise self.error("the end of the text")
         return program
+
+    def another_region(self) -> bool:
+        """Read what opens one more region of an operation, if that comes next."""
+        return self.accept("{")
 
     def assumption(self) -> Constraint:
         start = self.pos

@@ -50,23 +50,13 @@ class PaddleParser(Parser):
         program = Program()
         program.form = "paddle"
         self.expect("{")
-        open_blocks: list[tuple[Block, Operation | None]] = [(program.global_block(), None)]
-        while open_blocks:
-            block, owner = open_blocks[-1]
-            if not self.accept("}"):
-                op, opens = self.operation()
-                block.append(op)
-                if opens:
-                    open_blocks.append((self.region(op), op))
-                continue
-            open_blocks.pop()
-            if owner is not None and self.accept("else"):
-                self.expect("{")
-                open_blocks.append((self.region(owner), owner))
-        self.space()
-        if self.pos < len(self.text):
-            raise self.error("the end of the text")
-        return program
+        return self.body(program)
+
+    def another_region(self) -> bool:
+        if not self.accept("else"):
+            return False
+        self.expect("{")
+        return True
 
     def region(self, owner: Operation) -> Block:
         region = Region(owner)
