@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import sys
 import sysconfig
+import weakref
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ __all__: list[str] = []
 #: code that asks for whoever has called it: Python's library and packages, numpy, and some files of this package
 HANDS_ON = (*{sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}, str(Path(np.__file__).parent),
             "<frozen")
+#: where keys of weak tables are hashed when what they stand for is gone: at any moment, below whatever line runs then
+FORGETTING = weakref.__file__
 HELPERS = tuple(f"{PACKAGE}/{file}.py" for file in (
     "framework/size", "jit/dy2static/logic", "jit/dy2static/builtins", "jit/dy2static/indexed",
     "jit/dy2static/branches"))
@@ -43,6 +46,8 @@ def by_user(depth: int = 3) -> bool:
     while frame is not None:
         code = frame.f_code
         file = code.co_filename
+        if file == FORGETTING:
+            return False
         if file.startswith(PACKAGE):
             if not file.startswith(HELPERS):
                 return False

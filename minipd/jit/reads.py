@@ -7,6 +7,7 @@ says which chains there are; they are followed from the values that the names ha
 from __future__ import annotations
 
 import dis
+import functools
 import sysconfig
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -92,9 +93,15 @@ def end_of(function: Any, near: str = "") -> str:
     code = getattr(function, "__code__", None)
     if code is None:
         return near
-    lines = [i.positions.lineno for i in dis.get_instructions(code) if i.opname.startswith("RETURN_") and i.positions]
-    places = [f"{code.co_filename}:{line}" for line in lines if line is not None]
-    return near if near in places or not places else max(places, key=lambda place: int(place.rpartition(":")[2]))
+    places = _returns(code)
+    return near if near in places or not places else places[-1]
+
+
+@functools.lru_cache(maxsize=64)
+def _returns(code: types.CodeType) -> list[str]:
+    """The places of the `return`s of a function, in the order of their lines."""
+    lines = {i.positions.lineno for i in dis.get_instructions(code) if i.opname.startswith("RETURN_") and i.positions}
+    return [f"{code.co_filename}:{line}" for line in sorted(line for line in lines if line is not None)]
 
 
 class Reads:

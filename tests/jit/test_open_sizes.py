@@ -1,6 +1,7 @@
 """Compiled functions that ask about open sizes: the right answer at every size, and no more programs than answers."""
 
 import random
+import sys
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from minipd.executor import Executor
 from minipd.framework.constraints import Contradiction, UnknownSize
 from minipd.ir.parser import parse
 from minipd.ir.traced import trace
+from minipd.ir.types import DenseTensorType
 from minipd.nn import functional as F
 from minipd.static import InputSpec
 
@@ -386,3 +388,25 @@ def test_the_library_asks_structurally():
     for function in (lambda x: F.softmax(x, 0), lambda x: x.reshape([x.shape[0], 1, 3]).squeeze(1), lambda x: x.T @ x,
                      lambda x: paddle.concat([x, x]), lambda x: F.layer_norm(x, [3]), lambda x: x.tile([2, 1])):
         assert not list(trace(function, SPEC).program.constraints)
+
+
+@pytest.mark.parametrize("sizes_known", [False, True])
+def test_forgetting_a_type_asks_nothing(sizes_known, monkeypatch):
+    """A type that nobody uses any more leaves the table of types, wherever Python is then."""
+    complaints = []
+    monkeypatch.setattr(sys, "unraisablehook", complaints.append)
+    asked = []
+
+    def f(x):
+        DenseTensorType((x.shape[0] * 7 + 3, 3), "float32")
+        asked.append(x.shape[0])
+        return x + 1.0
+
+    open_rows = InputSpec([None, 2], "float32")
+    if sizes_known:
+        compiled = paddle.jit.to_static(f, input_spec=[open_rows])
+        compiled(paddle.ones([4, 2]))
+        program = compiled.main_program
+    else:
+        program = trace(f, open_rows).program
+    assert asked and not complaints and not list(program.constraints)
