@@ -384,6 +384,18 @@ def test_a_saved_program_tells_what_it_assumed(tmp_path):
         loaded(rows(1))
 
 
+def test_a_saved_program_tells_what_it_took_for_divisible(tmp_path):
+    def f(x):
+        return x * 10 if x.shape[0] % 3 == 0 else x + 1
+    paddle.jit.save(paddle.jit.to_static(f, input_spec=[SPEC]), str(tmp_path / "f"))
+    loaded = paddle.jit.load(str(tmp_path / "f"))
+    for n in (0, 3, 9):
+        np.testing.assert_array_equal(loaded(rows(n)).numpy(), f(rows(n)).numpy())
+    for n in (1, 5):
+        with pytest.raises(ValueError, match="expected the condition to be true"):
+            loaded(rows(n))
+
+
 def test_the_library_asks_structurally():
     for function in (lambda x: F.softmax(x, 0), lambda x: x.reshape([x.shape[0], 1, 3]).squeeze(1), lambda x: x.T @ x,
                      lambda x: paddle.concat([x, x]), lambda x: F.layer_norm(x, [3]), lambda x: x.tile([2, 1])):

@@ -37,12 +37,12 @@ FUNCTIONS = {"//": "floor_divide", "Max": "maximum", "Min": "minimum"}
 def open_sizes(program: Program) -> Program:
     """Let no constant of a program in our form depend on an unknown size; changes the program, and returns it.
 
-    That sizes differ, which the trace has assumed, is checked by operators.
+    That sizes differ, or are multiples of others, which the trace has assumed, is checked by operators.
     Raises: InputError for a size that follows from no input, or stands where Paddle takes numbers only.
     """
     sizes = _Sizes(program)
     for assumed in program.constraints:
-        if assumed.kind == "unequal":
+        if assumed.kind in ("unequal", "divisible"):
             _check(program, assumed, sizes)
     for op in list(program.walk()):
         if op.name() == "pd_op.full" or op.name() == "shape.dim":
@@ -62,13 +62,18 @@ def open_sizes(program: Program) -> Program:
 
 
 def _check(program: Program, assumed: Constraint, sizes: _Sizes) -> None:
-    """Stop where an answer that Python was given while tracing is wrong.  (Operators check what they assume.)"""
+    """Stop where an answer that Python was given while tracing is wrong.  (Of the other kinds, operators check what
+    they assume, and Python gets no answer.)"""
     first = next((op for op in program.global_block() if op.name() not in ("pd_op.data", "builtin.parameter")), None)
     if first is not None:
         build = _before(first)
         left, right = (sizes.reckon(build, d) for d in (assumed.left, assumed.right))
-        apart = _call(build, "reshape", _call(build, "not_equal", left, right), shape=())
-        build.call(ROWS["assert"], (apart,), {"summarize": -1, "message": f"{assumed.relation}, at {assumed.where}"})
+        if assumed.kind == "unequal":
+            holds = _call(build, "not_equal", left, right)
+        else:
+            rest = _call(build, "remainder", left, right)
+            holds = _call(build, "equal", rest, _call(build, "subtract", rest, rest))
+        build.call(ROWS["assert"], (_call(build, "reshape", holds, shape=()),), {"summarize": -1, "message": f"{assumed.relation}, at {assumed.where}"})
 
 
 def _is_open(attribute: Any) -> bool:
