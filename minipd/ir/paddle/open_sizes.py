@@ -73,7 +73,8 @@ def _check(program: Program, assumed: Constraint, sizes: _Sizes) -> None:
         else:
             rest = _call(build, "remainder", left, right)
             holds = _call(build, "equal", rest, _call(build, "subtract", rest, rest))
-        build.call(ROWS["assert"], (_call(build, "reshape", holds, shape=()),), {"summarize": -1, "message": f"{assumed.relation}, at {assumed.where}"})
+        build.call(ROWS["assert"], (_call(build, "reshape", holds, shape=()),),
+                   {"summarize": -1, "message": f"{assumed.relation}, at {assumed.where}"})
 
 
 def _is_open(attribute: Any) -> bool:
