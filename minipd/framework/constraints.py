@@ -254,6 +254,14 @@ def current_constraints() -> Constraints | None:
     return _CURRENT.get()
 
 
+def recorder(otherwise: str) -> Constraints:
+    """The collector of assumptions in force; with none, ValueError that begins with `otherwise`."""
+    collector = current_constraints()
+    if collector is None:
+        raise ValueError(f"{otherwise}, and no trace is recording assumptions (with Constraints().collect(): ...)")
+    return collector
+
+
 def _value(dim: Any, bindings: dict[str, int]) -> int:
     return dim if isinstance(dim, int) else dim.substitute(bindings)
 

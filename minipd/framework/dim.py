@@ -20,20 +20,10 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from minipd.framework.constraints import RELATIONS, Constraint, Constraints, current_constraints
+from minipd.framework.constraints import RELATIONS, Constraint, Constraints, current_constraints, recorder
 from minipd.framework.dim_atoms import broadcast, ceil_div, floor_div, maximum, minimum, modulo
-from minipd.framework.dim_expr import (
-    FUNCTIONS,
-    HINT,
-    DimExpr,
-    Size,
-    lift,
-    quotient,
-    recorder,
-    remainder,
-    symbol,
-    whole_quotient,
-)
+from minipd.framework.dim_division import quotient, remainder, whole_quotient
+from minipd.framework.dim_expr import FUNCTIONS, HINT, DimExpr, Size, lift, symbol
 
 __all__ = [
     "HINT", "Constraint", "Constraints", "Dim", "DimExpr", "Size", "bind_shape", "broadcast_dims", "ceil_div",

@@ -12,7 +12,8 @@ import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 
-from minipd.framework.dim_expr import FUNCTIONS, Atom, DimExpr, Size, lift, normal, quotient
+from minipd.framework.dim_division import quotient
+from minipd.framework.dim_expr import FUNCTIONS, Atom, DimExpr, Size, lift, normal
 
 __all__: list[str] = []
 

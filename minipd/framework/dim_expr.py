@@ -5,7 +5,7 @@ monomials in a fixed order), so two expressions are equal exactly when they are 
 polynomial never stays a `DimExpr`: it folds back to `int`.
 
 What is no polynomial (a quotient rounded down, a maximum, a broadcast size) is an `Atom`: it stands in a monomial as a
-symbol does, and has a normal form of its own (`dim_atoms`).
+symbol does, and has a normal form of its own (`dim_atoms`).  Exact division is in `dim_division`.
 
 Shape rules import what they need from `dim`, the functions that treat ints and symbols alike.
 """
@@ -15,11 +15,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from numbers import Integral
 from typing import Any, Union
 
-from minipd.framework.constraints import Constraints, UnknownSize, current_asking, current_constraints
+from minipd.framework.constraints import UnknownSize, current_asking, current_constraints
 
 __all__: list[str] = []
 
@@ -111,11 +110,11 @@ class DimExpr:
     def __truediv__(self, other: Any) -> Size:
         """The rational quotient.  Whether it is whole is seen when it is evaluated; `//` records it as assumed."""
         other = _coerce(self, "/", other)
-        return NotImplemented if other is None else quotient(self, other)
+        return NotImplemented if other is None else _division().quotient(self, other)
 
     def __rtruediv__(self, other: Any) -> Size:
         other = _coerce(self, "/", other)
-        return NotImplemented if other is None else quotient(other, self)
+        return NotImplemented if other is None else _division().quotient(other, self)
 
     def __floordiv__(self, other: Any) -> Size:
         """The quotient rounded down, for every size; `exact_div` is the one that is whole by assumption."""
@@ -129,13 +128,13 @@ class DimExpr:
         if _coerce(self, "%", other) is None:
             return NotImplemented
         exact = None if current_asking() is None else _asked().exact_remainder(self, other)
-        return remainder(self, other, f"{self} % {other}") if exact is None else exact
+        return _division().remainder(self, other, f"{self} % {other}") if exact is None else exact
 
     def __rmod__(self, other: Any) -> Size:
         if _coerce(self, "%", other) is None:
             return NotImplemented
         exact = None if current_asking() is None else _asked().exact_remainder(other, self)
-        return remainder(other, self, f"{other} % {self}") if exact is None else exact
+        return _division().remainder(other, self, f"{other} % {self}") if exact is None else exact
 
     # -- equality is structural; order and truth are known only where all sizes have the same answer --------------
     # (for user code that is traced, `asked` knows more)
@@ -321,6 +320,12 @@ def _asked() -> Any:
     return asked
 
 
+def _division() -> Any:
+    """What divides polynomials; it is above this module."""
+    from minipd.framework import dim_division
+    return dim_division
+
+
 def symbol(name: str) -> DimExpr:
     """The dimension called `name`: capital letters and digits, so that `S0x16` and `B_dp` can be read one way only."""
     if not re.fullmatch("[A-Z][A-Z0-9]*", name):
@@ -342,7 +347,7 @@ def normal(total: dict[Monomial, int], denominator: int) -> Size:
 
 
 def lift(x: Size) -> DimExpr:
-    """The polynomial of an int, which must not leave this module unnormalised."""
+    """The polynomial of an int, to compute with: what comes of it must be made normal again."""
     if isinstance(x, DimExpr):
         return x
     return DimExpr((((), x),) if x else (), 1)
@@ -371,84 +376,3 @@ def _total(dim: DimExpr, bindings: Mapping[str, Any]) -> int:
             coefficient = coefficient * int(value)
         total += coefficient
     return total
-
-
-def quotient(dim: Size, divisor: Size) -> Size:
-    """Long division of polynomials over the rationals; ValueError if it leaves a rest.
-
-    Needs an order of monomials that multiplication keeps: by degree, then as sorted tuples of names.
-    """
-    dim, divisor = lift(dim), lift(divisor)
-    if not divisor.terms:
-        raise ZeroDivisionError(f"dimension {dim} divided by 0")
-
-    def order(monomial: Monomial) -> tuple:
-        return len(monomial), monomial
-
-    rest = {m: Fraction(c, dim.denominator) for m, c in dim.terms}
-    by = {m: Fraction(c, divisor.denominator) for m, c in divisor.terms}
-    lead = max(by, key=order)
-    result: dict[Monomial, Fraction] = {}
-    while rest:
-        top = max(rest, key=order)
-        factor = list(top)
-        for name in lead:
-            if name not in factor:
-                raise ValueError(
-                    f"{dim} / {divisor}: expected a quotient that is a polynomial, got a rest. A dimension "
-                    "cannot be divided by a symbol that is no factor of it; give the size explicitly."
-                )
-            factor.remove(name)
-        ratio = rest[top] / by[lead]
-        result[tuple(factor)] = ratio
-        for m, c in by.items():
-            product = tuple(sorted(m + tuple(factor)))
-            rest[product] = rest.get(product, Fraction(0)) - ratio * c
-            if not rest[product]:
-                del rest[product]
-    denominator = math.lcm(*(q.denominator for q in result.values()))
-    return normal({m: int(q * denominator) for m, q in result.items()}, denominator)
-
-
-def whole_quotient(dim: Size, divisor: Size, what: str) -> Size:
-    """`dim / divisor`, at least one of them symbolic, stated to be whole."""
-    result = quotient(dim, divisor)
-    if remainder(dim, divisor, what) != 0:
-        raise ValueError(f"{what}: expected a multiple of {divisor}, got {dim}")
-    return result
-
-
-def remainder(dim: Size, divisor: Size, what: str) -> int:
-    """`dim % divisor`, at least one of them symbolic: what is known of it, else 0 with the assumption recorded."""
-    known = known_remainder(lift(dim), lift(divisor))
-    if known is not None:
-        return known
-    recorder(f"{what}: expected {dim} to be a multiple of {divisor}, which the symbols do not tell").record(
-        "divisible", dim, divisor, what)
-    return 0
-
-
-def recorder(otherwise: str) -> Constraints:
-    """The collector of assumptions in force; with none, ValueError that begins with `otherwise`."""
-    collector = current_constraints()
-    if collector is None:
-        raise ValueError(f"{otherwise}, and no trace is recording assumptions (with Constraints().collect(): ...)")
-    return collector
-
-
-def known_remainder(dim: DimExpr, divisor: DimExpr) -> int | None:
-    """The remainder that holds for all values of the symbols, None if it depends on them.
-
-    A polynomial with integer coefficients is whole.  So `dim` leaves 0 if it is `divisor` times such a polynomial, and
-    an int constant if all other coefficients are multiples of an int divisor: (4*S0+1) % 2 is 1.
-    """
-    if not divisor.symbols and divisor.denominator == 1 and dim.denominator == 1:
-        modulus = _total(divisor, {})
-        if all(c % modulus == 0 for m, c in dim.terms if m):
-            return sum(c for m, c in dim.terms if not m) % modulus
-        return None
-    try:
-        whole = quotient(dim, divisor)
-    except ValueError:
-        return None
-    return 0 if type(whole) is not DimExpr or whole.denominator == 1 else None

@@ -12,7 +12,8 @@ from typing import Any
 
 from minipd.framework.constraints import Constraint
 from minipd.framework.dim_atoms import INFINITE, SIZES, Range, always_equal, bounds
-from minipd.framework.dim_expr import Atom, DimExpr, Size, known_remainder, lift, normal, quotient
+from minipd.framework.dim_division import known_remainder, quotient
+from minipd.framework.dim_expr import Atom, DimExpr, Size, lift, normal
 
 __all__: list[str] = []
 
