@@ -7,7 +7,7 @@ from typing import Any
 
 from minipd.framework.tensor import Tensor
 
-__all__ = ["Structure", "flatten"]
+__all__ = ["Structure", "flatten", "mapped"]
 
 
 class Leaf:
@@ -41,7 +41,7 @@ class Structure:
 
     def rebuild(self, leaves: list) -> Any:
         """The nested result with `leaves` in the places of its tensors."""
-        return _map(self.tree, lambda node: leaves[node.index] if isinstance(node, Leaf) else node)
+        return mapped(self.tree, lambda node: leaves[node.index] if isinstance(node, Leaf) else node)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Structure) and _same(self.tree, other.tree)
@@ -61,16 +61,17 @@ def flatten(tree: Any) -> tuple[list[Tensor], Structure]:
             return node
         leaves.append(node)
         return Leaf(len(leaves) - 1)
-    return leaves, Structure(_map(tree, take))
+    return leaves, Structure(mapped(tree, take))
 
 
-def _map(tree: Any, f: Callable[[Any], Any]) -> Any:
+def mapped(tree: Any, f: Callable[[Any], Any]) -> Any:
+    """A nested structure with f of everything that is no list, tuple or dict."""
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):        # a named tuple
-        return type(tree)(*(_map(x, f) for x in tree))
+        return type(tree)(*(mapped(x, f) for x in tree))
     if isinstance(tree, (list, tuple)):
-        return type(tree)(_map(x, f) for x in tree)
+        return type(tree)(mapped(x, f) for x in tree)
     if isinstance(tree, dict):
-        return {k: _map(v, f) for k, v in tree.items()}
+        return {k: mapped(v, f) for k, v in tree.items()}
     return f(tree)
 
 

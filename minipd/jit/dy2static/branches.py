@@ -16,13 +16,13 @@ from minipd.framework.constraints import PACKAGE, user_line
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import rebind
-from minipd.ir.structure import Leaf
+from minipd.ir.structure import Leaf, mapped
 from minipd.ir.trace import Trace
 from minipd.ir.value import Value
 from minipd.jit.dy2static.asserts import raised_by_user, stop_with
 from minipd.jit.dy2static.changes import Changes, Left, noted
 from minipd.jit.dy2static.logic import traced, truth
-from minipd.jit.dy2static.merging import Apart, Merge, mapped, spelled, with_contents
+from minipd.jit.dy2static.merging import Apart, Merge, spelled, with_contents
 from minipd.jit.dy2static.reasons import Undecided, leave_empty
 from minipd.jit.dy2static.variables import CONTENTS, MISSING, Place, places
 from minipd.static.control_flow import record

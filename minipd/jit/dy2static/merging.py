@@ -6,7 +6,6 @@ tuples and dicts go element by element.  A number takes the dtype of the tensor 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from minipd.framework.dim import DimExpr
 from minipd.framework.meta import describe
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
-from minipd.ir.structure import Leaf
+from minipd.ir.structure import Leaf, mapped
 from minipd.ir.trace import Trace
 from minipd.ir.value import Value
 from minipd.jit.dy2static.variables import MISSING
@@ -127,17 +126,6 @@ def equal(a: Any, b: Any) -> bool:
         return bool(a == b) and (a != a) == (b != b)
     except Exception:  # noqa: BLE001   # whatever a user's class says to a comparison
         return False
-
-
-def mapped(tree: Any, f: Callable[[Any], Any]) -> Any:
-    """A nested structure with f of everything that is no list, tuple or dict."""
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*(mapped(x, f) for x in tree))
-    if isinstance(tree, (list, tuple)):
-        return type(tree)(mapped(x, f) for x in tree)
-    if isinstance(tree, dict):
-        return {k: mapped(v, f) for k, v in tree.items()}
-    return f(tree)
 
 
 def with_contents(tree: Any, held: dict[int, Any]) -> Any:

@@ -18,11 +18,12 @@ from minipd.framework.constraints import user_line
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.framework.views import rebind
+from minipd.ir.structure import mapped
 from minipd.ir.trace import Trace
 from minipd.jit.dy2static.branches import GUARDED, Branch
 from minipd.jit.dy2static.changes import Changes, Left, noted
 from minipd.jit.dy2static.logic import traced, truth
-from minipd.jit.dy2static.merging import NUMBERS, Apart, equal, mapped, meta, spelled
+from minipd.jit.dy2static.merging import NUMBERS, Apart, equal, meta, spelled
 from minipd.jit.dy2static.reasons import Undecided, leave_empty
 from minipd.jit.dy2static.variables import MISSING, Place
 from minipd.ops.creation import full
