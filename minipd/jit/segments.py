@@ -144,9 +144,9 @@ class Segments(Ground):
                         return noting(row, fed, attrs)
                 try:
                     following = self._new_step(key, row, inputs, attrs, need)
-                except Exception:
-                    self._forget(before)
-                    raise
+                finally:
+                    if following is None:       # its shape rule has raised
+                        self._forget(before)
             self.step = following
             slot = following.first
             if row.multi:
