@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from numbers import Integral
 from typing import Any, Union
@@ -144,8 +145,9 @@ class DimExpr:
         return current_asking() is not None and _asked().equal(self, other)
 
     def __hash__(self) -> int:
-        if current_asking() is not None and _asked().by_user(2):        # a set or a dict looks no further where hashes
-            value = _asked().value(self, f"hash({self})")               # differ
+        # a set or a dict looks no further where hashes differ; when Python ends, weak tables still hash: nobody asks
+        if current_asking() is not None and not sys.is_finalizing() and _asked().by_user(2):
+            value = _asked().value(self, f"hash({self})")
             if value is None:
                 raise self._unknown(f"hash({self})")
             return hash(value)

@@ -1,5 +1,8 @@
 """Static mode: programs written by ordinary code and run by an Executor compute what eager code computes."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -250,3 +253,15 @@ def test_parameters_without_values_say_what_to_do(programs):
     y = static.nn.fc(static.data("x", [1, 4]), 2)
     with pytest.raises(KeyError, match="startup"):
         static.Executor().run(feed={"x": X[:1]}, fetch_list=[y])
+
+
+def test_a_script_with_open_sizes_ends_in_silence():
+    """Its types are forgotten when the modules that answer questions about sizes are gone already."""
+    script = """if True:
+        from minipd import enable_static, static
+        enable_static()
+        with static.program_guard(static.Program()):
+            loss = static.nn.fc(static.data("x", [None, 4], "float32"), 3).mean()
+    """
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
