@@ -8,7 +8,7 @@ from minipd.jit import to_static
 from tests.ops.test_rows import LIBRARY, rows
 
 CASES = __import__("tests.ops.all_cases", fromlist=["CASES"]).CASES
-#: cases of each row: what they call is compiled, which takes longer than the call
+#: cases of each row in `make test`: what they call is compiled, which takes longer than the call; the others are long
 FIRST = 2
 
 
@@ -36,11 +36,8 @@ def called(row, case, compile):
     return found
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("mode", ["one program", "segments"])
-@rows()
-def test_a_row(name, mode):
-    for case in CASES[name][:FIRST]:
+def agree(name, mode, cases):
+    for case in cases:
         want = called(name, case, lambda f: f)
         got = called(name, case, lambda f: to_static(f, full_graph=mode == "one program"))
         assert len(got) == len(want)
@@ -50,3 +47,19 @@ def test_a_row(name, mode):
             else:
                 assert a.dtype == b.dtype and a.shape == b.shape, case.label
                 np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12, err_msg=case.label)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("mode", ["one program", "segments"])
+@rows()
+def test_a_row(name, mode):
+    agree(name, mode, CASES[name][:FIRST])
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("mode", ["one program", "segments"])
+@rows()
+def test_the_other_cases_of_a_row(name, mode):
+    """About three minutes in all."""
+    agree(name, mode, CASES[name][FIRST:])
