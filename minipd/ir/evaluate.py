@@ -3,6 +3,8 @@
 `evaluate(program, run, read, write)` walks the operations of a program once and gives each call of a row to
 `run(row, payloads, attrs)`, the protocol that all interpreters below the tape share.  With kernels, this is the
 definition of what a program means; under the dist interpreter over metas it is completion, over a trace partition.
+
+`walk_program` is the same for who wants to see the operations themselves.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from minipd.ir.schema import is_attribute_only, op_attrs, result_values, tensor_
 from minipd.ir.traits import IrTrait
 from minipd.ir.value import Value
 
-__all__ = ["decide", "evaluate"]
+__all__ = ["decide", "evaluate", "walk_program"]
 
 #: operations that only bundle values; calls of rows look through them
 BUNDLES = ("builtin.combine", "builtin.split")
@@ -43,9 +45,33 @@ def evaluate(program: Program, run: Callable, read: Callable[[Operation], Any],
     after(op, env): is told of every operation that has got its meaning (`interpret` looks at the results then).
     Raises: NotImplementedError for control flow without `control`, and, by name, for others that are no call of a row.
     """
+    def call(op: Operation, payloads: list[Any]) -> Any:
+        return run(op.row, payloads, op_attrs(op))
+
+    def other(op: Operation, env: dict[Value, Any], walk: Walk) -> None:
+        name = op.name()
+        if control is not None and (name in CONTROL or op.regions and op.info.registered):
+            control(op, env, walk)
+        elif not op.info.registered:
+            raise NotImplementedError(user_error(op, f"expected an operation that a dialect knows, got {name}: the "
+                                                     "program can be kept, printed and drawn, not run"))
+        else:
+            raise NotImplementedError(user_error(op, "expected a call of an operator: this interpreter does not "
+                                                     f"enter regions, so it has no meaning for {name}"))
+    return walk_program(program, call, read, write, other, after)
+
+
+def walk_program(program: Program, call: Callable[[Operation, list[Any]], Any], read: Callable[[Operation], Any],
+                 write: Callable[[Operation, Any], None], other: Control,
+                 after: Callable[[Operation, dict[Value, Any]], None] | None = None) -> dict[Value, Any]:
+    """`evaluate`, with functions of operations.
+
+    call(op, payloads): what a call of a row makes, a tuple if there are several.
+    other(op, env, walk): the meaning of everything else, control flow or not, as `control` has it.
+    """
     env: dict[Value, Any] = {}
 
-    def walk(block: Block) -> list[Any]:
+    def inside(block: Block) -> list[Any]:
         for op in block:
             name = op.name()
             if name == "builtin.split" and (bundle := op.operand_source(0).get_defining_op()) is not None and \
@@ -58,22 +84,16 @@ def evaluate(program: Program, run: Callable, read: Callable[[Operation], Any],
             elif name in ("builtin.set_parameter", "builtin.shadow_output"):
                 write(op, env[op.operand_source(0)])
             elif op.row is not None:
-                assign(env, result_values(op), run(op.row, [env[v] for v in tensor_operands(op)], op_attrs(op)))
+                assign(env, result_values(op), call(op, [env[v] for v in tensor_operands(op)]))
             elif name == "cf.yield":
                 return [env[v] for v in op.operands_source()]
-            elif control is not None and (name in CONTROL or op.regions and op.info.registered):
-                control(op, env, walk)
-            elif not op.info.registered:
-                raise NotImplementedError(user_error(op, f"expected an operation that a dialect knows, got {name}: the "
-                                                         "program can be kept, printed and drawn, not run"))
             else:
-                raise NotImplementedError(user_error(op, "expected a call of an operator: this interpreter does not "
-                                                         f"enter regions, so it has no meaning for {name}"))
+                other(op, env, inside)
             if after is not None:
                 after(op, env)
         return []
 
-    walk(program.global_block())
+    inside(program.global_block())
     return env
 
 

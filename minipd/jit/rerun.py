@@ -15,13 +15,11 @@ from minipd.framework.context import using
 from minipd.framework.dim import DimExpr, Size, substitute_all
 from minipd.framework.rank import current, dispatch
 from minipd.framework.tensor import Tensor
-from minipd.ir.block import Block
-from minipd.ir.evaluate import BUNDLES
+from minipd.ir.evaluate import Walk, walk_program
 from minipd.ir.operation import Operation, user_error
 from minipd.ir.paddle.reasons import paddles_name
 from minipd.ir.program import Program
-from minipd.ir.schema import is_attribute_only, op_attrs, result_values, tensor_operands
-from minipd.ir.traits import IrTrait
+from minipd.ir.schema import op_attrs, result_values, tensor_operands
 from minipd.ir.value import Value
 from minipd.static.control_flow import cond
 from minipd.static.loops import while_loop
@@ -37,47 +35,16 @@ def rerun(program: Program, given: Mapping[str, Tensor], state: Mapping[str, Ten
     fit.
     """
     run = _Rerun(given, state)
-    run.walk(program.global_block())
+    walk_program(program, run.call, run.read, run.write, run.other)
     return run.outputs
 
 
 class _Rerun:
-    """env: value -> tensor.  sizes: what the symbols of the program are this time, numbers or symbols of a trace."""
+    """sizes: what the symbols of the program are this time, numbers or symbols of a trace."""
 
     def __init__(self, given: Mapping[str, Tensor], state: Mapping[str, Tensor]):
         self.given, self.state = given, state
-        self.env, self.sizes, self.outputs = dict[Value, Tensor](), dict[str, Size](), dict[str, Tensor]()
-
-    def walk(self, block: Block) -> list[Tensor]:
-        """Compute a block; returns what it yields."""
-        env = self.env
-        for op in block:
-            name = op.name()
-            if name in BUNDLES or IrTrait.CONSTANT in op.info.traits and is_attribute_only(op):
-                continue
-            if name in ("pd_op.data", "builtin.parameter"):
-                if (x := self.read(op)) is not None:
-                    env[op.result(0)] = x
-            elif name == "builtin.shadow_output":
-                self.outputs[op.attributes["output_name"].value] = env[op.operand_source(0)]
-            elif name == "builtin.set_parameter":
-                with using(grad=False):
-                    self.state[op.attributes["parameter_name"].value].set_value(env[op.operand_source(0)].detach())
-            elif name == "cf.yield":
-                return [env[v] for v in op.operands_source()]
-            elif op.row is not None:
-                self.call(op)
-            elif name == "pd_op.if":
-                true, false = (region.front() for region in op.regions)
-                self.bind(op, cond(env[op.operand_source(0)], partial(self.walk, true), partial(self.walk, false)))
-            elif name == "pd_op.while":
-                self.loop(op)
-            else:
-                paddles = paddles_name(name)
-                what = "an operator that minipd has" if paddles == name else "attributes that are known before"
-                raise NotImplementedError(user_error(op, f"expected {what}, got {paddles}: the program can be kept, "
-                                                         "printed, drawn and saved, not run"))
-        return []
+        self.sizes, self.outputs = dict[str, Size](), dict[str, Tensor]()
 
     def read(self, op: Operation) -> Tensor | None:
         """The tensor of that name; None for a parameter without values, which only an unknown operator reads."""
@@ -95,28 +62,43 @@ class _Rerun:
             raise ValueError(f"input {name}: expected {op.result(0).type()}, got {x.payload.dtype}{list(actual)}")
         return x
 
-    def call(self, op: Operation) -> None:
+    def write(self, op: Operation, x: Tensor) -> None:
+        if op.name() == "builtin.shadow_output":
+            self.outputs[op.attributes["output_name"].value] = x
+            return
+        with using(grad=False):
+            self.state[op.attributes["parameter_name"].value].set_value(x.detach())
+
+    def call(self, op: Operation, operands: list[Tensor]) -> tuple[Tensor, ...]:
         """Call the row as the user did.  What the program says no gradient flows through gets none, if the operands
         would have given it one."""
-        row, operands = op.row, tensor_operands(op)
+        row, results = op.row, result_values(op)
         assert row is not None
-        results, attrs = result_values(op), substitute_all(op_attrs(op), self.sizes)
-        stops = any(not v.stop_gradient for v in operands) and [v.stop_gradient for v in results]
+        stops = any(not v.stop_gradient for v in tensor_operands(op)) and [v.stop_gradient for v in results]
         with using(grad=current().grad_enabled and not (stops and all(stops))):
-            made = dispatch(row, [self.env[v] for v in operands], attrs)
-        for i, (value, out) in enumerate(zip(results, made if row.multi else (made,), strict=False)):
-            stop = stops and stops[i] and not out.stop_gradient and value.dtype in dtypes.INEXACT
-            self.env[value] = out.detach() if stop else out
+            made = dispatch(row, operands, substitute_all(op_attrs(op), self.sizes))
+        outs = list(made) if row.multi else [made]
+        for i, (value, out) in enumerate(zip(results, outs, strict=False)):
+            if stops and stops[i] and not out.stop_gradient and value.dtype in dtypes.INEXACT:
+                outs[i] = out.detach()
+        return tuple(outs)
 
-    def loop(self, op: Operation) -> None:
-        body = op.regions[0].front()
+    def other(self, op: Operation, env: dict[Value, Any], walk: Walk) -> None:
+        name = op.name()
+        if name == "pd_op.if":
+            true, false = (region.front() for region in op.regions)
+            made = cond(env[op.operand_source(0)], partial(walk, true), partial(walk, false))
+        elif name == "pd_op.while":
+            body = op.regions[0].front()
 
-        def again(_: Tensor, *carried: Tensor) -> list[Tensor]:
-            self.env.update(zip(body.args(), carried, strict=True))
-            return self.walk(body)
-        _, *out = while_loop(lambda going, *_: going, again, [self.env[v] for v in op.operands_source()])
-        self.bind(op, out)
-
-    def bind(self, op: Operation, made: Any) -> None:
+            def again(_: Tensor, *carried: Tensor) -> list[Tensor]:
+                env.update(zip(body.args(), carried, strict=True))
+                return walk(body)
+            _, *made = while_loop(lambda going, *_: going, again, [env[v] for v in op.operands_source()])
+        else:
+            paddles = paddles_name(name)
+            what = "an operator that minipd has" if paddles == name else "attributes that are known before"
+            raise NotImplementedError(user_error(op, f"expected {what}, got {paddles}: the program can be kept, "
+                                                     "printed, drawn and saved, not run"))
         outs: Sequence[Tensor] = made if isinstance(made, (list, tuple)) else () if made is None else (made,)
-        self.env.update(zip(op.results(), outs, strict=True))
+        env.update(zip(op.results(), outs, strict=True))
