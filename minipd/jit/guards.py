@@ -21,10 +21,10 @@ from weakref import ref
 
 import numpy as np
 
-from minipd.framework.tensor import Tensor
+from minipd.framework.tensor import Parameter, Tensor
 from minipd.jit.dy2static.inside import HEAP_TYPE, from_around
 from minipd.jit.effects import Effect
-from minipd.jit.objects import SETTLED, watched
+from minipd.jit.objects import SETTLED, is_absent, watched
 from minipd.jit.reads import MISSING, Reads
 from minipd.nn.hooks import Hooks
 from minipd.nn.layer import Layer
@@ -63,6 +63,8 @@ class Guard:
             return getattr(self.owner, self.name, MISSING)
         if self.kind == "values":
             return self.owner.payload
+        if self.kind == "names":
+            return names_in(self.owner)
         if self.kind == "itself":
             return self.owner
         try:
@@ -98,11 +100,19 @@ class Guard:
             owner = self.owner
             whose = owner._full_name if isinstance(owner, Layer) else getattr(owner, "__name__", type(owner).__name__)
             return f"attribute {whose}.{self.name}"
+        if self.kind == "names":
+            return f"what {self.owner._full_name} holds"
         if self.kind == "values":
             return f"the values of tensor {self.owner.name}"
         if self.kind == "itself":
             return f"what is in {self.name.removesuffix('[]')}"
         return f"global {self.name}" if self.kind == "item" else f"variable {self.name} of the closure"
+
+
+def names_in(layer: Layer) -> tuple[str, ...]:
+    """The names of the parameters and sublayers of a layer, for who has walked over them."""
+    held = object.__getattribute__(layer, "__dict__")           # not `vars`, which would be watched
+    return tuple([name for name, value in held.items() if isinstance(value, (Parameter, Layer))])
 
 
 def is_plain_object(value: Any) -> bool:
@@ -162,7 +172,8 @@ class Guards:
     """
 
     def __init__(self, guards: list[Guard]):
-        self.layers = [g for g in guards if g.plain and g.kind == "attribute" and isinstance(g.owner, Layer)]
+        self.layers = [g for g in guards if g.kind == "names" or g.plain and g.kind == "attribute" and isinstance(
+            g.owner, Layer)]
         at_layers = set(map(id, self.layers))
         self.quick = [g for g in guards if id(g) not in at_layers]
         self.seen = CHANGES[0]
@@ -228,6 +239,7 @@ class Watch:
             value = {k: v for k, v in value.items() if isinstance(v, (Tensor, Layer))}
             for k, v in value.items():
                 self._note(layer, "attribute", k, v)
+            self._note(layer, "names", "", names_in(layer))
             return
         # a user's list counts by what is in it where the code reads that, and not where it only appends
         whole = type(value) not in (list, dict, set) or type(layer).__module__.partition(".")[0] == ROOT
@@ -296,7 +308,13 @@ VALUES = Tensor.values
 
 def _read(self: Layer, name: str) -> Any:
     """An attribute of a layer, while somebody watches."""
-    value = object.__getattribute__(self, name)
+    try:
+        value = object.__getattribute__(self, name)
+    except AttributeError:
+        if is_absent(self, name):
+            for watch in Watch.running:
+                watch._note(self, "attribute", name, MISSING)
+        raise
     if name[:2] != "__" or name == "__dict__":
         for watch in Watch.running:
             watch.note_layer(self, name, value)

@@ -14,7 +14,7 @@ from typing import Any
 
 from minipd.framework.tensor import Tensor
 from minipd.jit.dy2static.inside import HEAP_TYPE
-from minipd.jit.reads import is_settled
+from minipd.jit.reads import MISSING, is_settled
 from minipd.nn.layer import Layer
 
 __all__: list[str] = []
@@ -46,11 +46,22 @@ def users_classes() -> list[type]:
     return found
 
 
+def is_absent(owner: Any, name: str) -> bool:
+    """Whether an object has no such attribute, though it could: `hasattr`, or `getattr` with a default, has asked."""
+    return name[:2] != "__" and not hasattr(type(owner), name) and not hasattr(type(owner), "__getattr__")
+
+
 @contextmanager
 def watched(note: Callable[[Any, str, Any], None]) -> Iterator[None]:
-    """`note(owner, name, value)` is called for each attribute that is read inside."""
+    """`note(owner, name, value)` is called for each attribute that is read inside; value: MISSING where there is none.
+    """
     def read(self: Any, name: str) -> Any:
-        value = object.__getattribute__(self, name)
+        try:
+            value = object.__getattribute__(self, name)
+        except AttributeError:
+            if is_absent(self, name):
+                note(self, name, MISSING)
+            raise
         if name[:2] != "__" and type(value) is not types.MethodType and not isinstance(
                 getattr(type(self), name, None), property):         # what a property computes, it reads too
             note(self, name, value)

@@ -428,3 +428,39 @@ def test_what_changes_between_two_calls_belongs_to_the_signature():
     with paddle.amp.auto_cast(dtype="bfloat16"):
         a = paddle.ones([4, 2])
         assert compiled(a).dtype == other(a).dtype
+
+
+class Bag:
+    pass
+
+
+@pytest.mark.parametrize("asked", [
+    lambda v, o: v * (3.0 if hasattr(o, "gain") else 2.0),
+    lambda v, o: v * getattr(o, "gain", 2.0)])
+@pytest.mark.parametrize("kind", [Bag, nn.Layer])
+def test_an_attribute_that_was_not_there(kind, asked):
+    there = kind()
+
+    def f(v):
+        return asked(v, there)
+    compiled = to_static(f)
+    for change in (lambda: None, lambda: setattr(there, "gain", 5.0), lambda: delattr(there, "gain")):
+        change()
+        same_as_eager(compiled, f, x())
+        same_as_eager(compiled, f, x())
+    assert compiled.get_traced_count() == 2
+
+
+@pytest.mark.parametrize("through", [lambda v, layer: layer.parts(v), lambda v, layer: v * len(layer.parts)])
+def test_a_layer_that_has_got_one_more(through):
+    layer = nn.Layer()
+    layer.parts = nn.Sequential(nn.ReLU())
+
+    def f(v):
+        return through(v, layer)
+    compiled = to_static(f)
+    same_as_eager(compiled, f, x())
+    layer.parts.add_sublayer("another", nn.Tanh())
+    same_as_eager(compiled, f, x())
+    same_as_eager(compiled, f, x())
+    assert compiled.get_traced_count() == 2
