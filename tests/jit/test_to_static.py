@@ -345,3 +345,15 @@ def test_the_program_of_a_specification():
     assert [v.shape[1] for v in program.inputs] == [3] and program.outputs[0].shape[1] == 3
     with using(grad=False):
         assert f(paddle.ones([4, 3])).shape == [4, 3]
+
+
+def test_zeros_of_both_signs_are_two_values():
+    def f(x):
+        if x.sum() > 0:
+            z = 0.0
+        else:
+            z = -0.0
+        return 1 / paddle.full([1], 1.0) * z
+    compiled = paddle.jit.to_static(f)
+    for x in (1.0, -1.0):
+        assert np.signbit(compiled(paddle.to_tensor([x])).numpy()) == (x < 0)

@@ -122,8 +122,9 @@ def as_value(trace: Trace, x: Any, dtype: np.dtype, shape: tuple) -> Value:
 
 
 def equal(a: Any, b: Any) -> bool:
+    """Whether one value may stand for both: 0.0 and -0.0 may not."""
     try:
-        return bool(a == b) and (a != a) == (b != b)
+        return bool(a == b) and (not isinstance(a, (float, complex, np.inexact)) or repr(a) == repr(b))
     except Exception:  # noqa: BLE001   # whatever a user's class says to a comparison
         return False
 
