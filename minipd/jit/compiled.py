@@ -260,6 +260,7 @@ class _Traced:
             left = [self.fn(*arguments)]
         paths = paths_of(self.fn.given)
         found = changes.take_back(left)
+        changes.refuse_emptied()
         self.effects = [Effect(each, paths.get(id(each.place.owner))) for each in found]
         portable = Portable(changes.around, paths)
         leaves, self.structure = flatten((portable.of(left[0]), [portable.of(e.value) for e in self.effects]))

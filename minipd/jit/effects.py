@@ -177,14 +177,15 @@ def holds_traced(x: Any) -> bool:
     todo = [x]
     while todo:
         one = todo.pop()
-        if isinstance(one, Tensor):
+        kind = type(one)
+        if issubclass(kind, Tensor):
             if is_traced(one.payload):
                 return True
         elif id(one) not in seen:
             seen.add(id(one))
-            if isinstance(one, types.FunctionType):
+            if kind is types.FunctionType:
                 todo += one.__closure__ or ()
-            elif leads_on(one) and not isinstance(one, types.MethodType):
+            elif kind is not types.MethodType and leads_on(one):
                 todo += gc.get_referents(one)
     return False
 

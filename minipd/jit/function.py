@@ -304,7 +304,7 @@ def layers_of(function: Callable) -> dict[str, Layer]:
         pass
     found: dict[str, Layer] = {}
     for name, value in seen.items():
-        if isinstance(value, Layer) and not any(value is other for other in found.values()):
+        if issubclass(type(value), Layer) and not any(value is other for other in found.values()):
             found[name] = value
     return found
 

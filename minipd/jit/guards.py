@@ -121,7 +121,7 @@ def is_plain_object(value: Any) -> bool:
     kind = type(value)
     if kind is types.SimpleNamespace:
         return True
-    return bool(kind.__flags__ & HEAP_TYPE) and not isinstance(value, (Tensor, Layer, type)) and hasattr(
+    return bool(kind.__flags__ & HEAP_TYPE) and not issubclass(kind, (Tensor, Layer, type)) and hasattr(
         value, "__dict__") and kind.__module__.partition(".")[0] not in SETTLED
 
 
@@ -154,7 +154,7 @@ def frozen(value: Any, depth: int = 0) -> Any:
             return ("in", kind, frozenset([frozen(v, depth + 1) for v in value]))
         if kind is Hooks:
             return ("in", kind, frozen(value.entries, depth + 1))
-        if isinstance(value, (dict, list, set, deque)):         # of a class of their own: a Counter, say
+        if issubclass(kind, (dict, list, set, deque)):          # of a class of their own: a Counter, say
             plain: Any = dict(value) if isinstance(value, dict) else list(value) if not isinstance(value, set) else set(
                 value)
             return ("in", kind, frozen(plain, depth))

@@ -24,6 +24,7 @@ STDLIB = str(Path(sysconfig.get_paths()["stdlib"]))
 #: where code does not change between two calls: nothing in there is followed
 SETTLED = (PACKAGE, str(Path(np.__file__).parent))
 MISSING = object()
+FUNCTIONS = (types.FunctionType, types.MethodType)
 #: methods that write a container and read nothing of it
 WRITING = frozenset("add append appendleft extend insert update".split())
 
@@ -178,11 +179,12 @@ class Reads:
 
     def _into(self, value: Any) -> None:
         """Follow a function that is read, for it may be called."""
-        if isinstance(value, (types.FunctionType, types.MethodType)) or hasattr(value, "dygraph_function"):
+        kind = type(value)                      # not `isinstance`, which asks a proxy for what it stands for
+        if issubclass(kind, FUNCTIONS) or hasattr(kind, "dygraph_function"):
             self.follow(value)
-        elif isinstance(value, (list, tuple)):
+        elif issubclass(kind, (list, tuple)):
             for each in value:
-                if isinstance(each, (types.FunctionType, types.MethodType)):
+                if issubclass(type(each), FUNCTIONS):
                     self.follow(each)
 
 

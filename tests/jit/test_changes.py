@@ -1,5 +1,6 @@
 """What called functions change in branches and loops that the program decides: merged, handed on, or refused."""
 
+import weakref
 from collections import Counter, deque
 from types import SimpleNamespace
 
@@ -307,3 +308,52 @@ def test_one_tensor_twice_among_the_results():
     assert again is y and same is x
     (y + again * 3.0).sum().backward()
     assert x.grad.tolist() == [8.0, 8.0]
+
+
+def test_a_variable_that_outlives_the_call_must_have_a_value():
+    global G
+    G = 0.0
+    v = 0.0
+
+    def f(x):
+        global G
+        if x.sum() > 0:
+            G = x
+        return x
+
+    def g(x):
+        nonlocal v
+        v = 1.0
+        if x.sum() > 0:
+            v = "text"
+        return x
+    for fn, name in ((f, "G"), (g, "v")):
+        with pytest.raises(TypeError, match=f"`{name}` is .* when the condition is True.*outlives the call"):
+            to_static(fn)(tensor(1.0, 2.0))
+    assert G == 0.0 and v == 0.0
+
+    def local(x):
+        w = 0.0
+
+        def helper():
+            nonlocal w
+            if x.sum() > 0:
+                w = "text"
+        helper()
+        return x
+    assert to_static(local)(tensor(1.0)).tolist() == [1.0]          # nobody can ask for it
+
+
+def test_a_reference_to_an_object_that_is_gone():
+    class Holder:
+        n = tensor(1.0)
+    o, live = Holder(), Holder()
+    gone = [weakref.proxy(o), weakref.proxy(live)]
+    del o
+
+    def f(x):
+        gone.append(x.sum())
+        if x.sum() > 0:
+            live.n = x
+        return x * live.n
+    assert to_static(f)(tensor(2.0)).tolist() == [4.0] and live.n.tolist() == [2.0] and gone[2].item() == 2.0

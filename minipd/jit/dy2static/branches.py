@@ -20,10 +20,10 @@ from minipd.ir.structure import Leaf, mapped
 from minipd.ir.trace import Trace
 from minipd.ir.value import Value
 from minipd.jit.dy2static.asserts import raised_by_user, stop_with
-from minipd.jit.dy2static.changes import Changes, Left, noted
+from minipd.jit.dy2static.changes import Changes, Left, emptied, noted
 from minipd.jit.dy2static.logic import traced, truth
 from minipd.jit.dy2static.merging import Apart, Merge, spelled, with_contents
-from minipd.jit.dy2static.reasons import Undecided, leave_empty
+from minipd.jit.dy2static.reasons import Undecided
 from minipd.jit.dy2static.variables import CONTENTS, MISSING, Place, places
 from minipd.static.control_flow import record
 
@@ -165,7 +165,7 @@ class Branch:
             if place.name.startswith(GUARDED):
                 return merge.guarded(false if true is MISSING else true, false is MISSING)
             if place.is_variable:
-                leave_empty(self.where, place.name, f"`{place.name}` is undefined when the condition is "
+                emptied(place, self.where, f"`{place.name}` is undefined when the condition is "
                             f"{false is MISSING and 'False' or 'True'} (line {self.line}: the condition is a tensor, "
                             f"and only the program knows it). Give `{place.name}` a value before the `if`, or in both "
                             "branches")
@@ -180,7 +180,7 @@ class Branch:
                 text += (". Let both sides leave the same structure, shapes and dtypes there, change it behind the "
                          "`if`, or compile with full_graph=False")
             if place.is_variable and not place.name.startswith(GUARDED):
-                leave_empty(self.where, place.name, text, Undecided)
+                emptied(place, self.where, text, Undecided)
                 return MISSING
             raise TypeError(text) from None
 

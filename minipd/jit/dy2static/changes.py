@@ -22,7 +22,8 @@ from minipd.framework.constraints import user_line
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.jit.dy2static.inside import from_around, leads_on
-from minipd.jit.dy2static.variables import CONTENTS, Place, attribute, contents, owned_place, places
+from minipd.jit.dy2static.reasons import leave_empty
+from minipd.jit.dy2static.variables import CONTENTS, MISSING, Place, attribute, contents, owned_place, places
 
 __all__: list[str] = []
 
@@ -70,6 +71,7 @@ class Changes:
         self.spending: list[tuple[str, str]] = []
         self.after: list[Any] = []
         self.around: set[int] = set()
+        self.emptied: dict[tuple, tuple[str, str, type[Exception]]] = {}
 
     def __enter__(self) -> Changes:
         current().flags.setdefault(OPEN, []).append(self)
@@ -122,6 +124,14 @@ class Changes:
                 place.put(now)
         return [left for left in found if left.is_change]
 
+    def refuse_emptied(self) -> None:
+        """After `take_back`, of a whole trace: raise where a variable that outlives the call was `emptied` and has no
+        value yet, since code that the trace does not see may look at it."""
+        for key, (name, why, error) in self.emptied.items():
+            i = self.found.get(key)
+            if i is not None and self.names[i] == name and self.after[i] is MISSING and id(
+                    self.owners[i]) in self.around:
+                raise error(f"{why}; `{name}` outlives the call")
 
     @contextmanager
     def done_again(self) -> Iterator[None]:
@@ -149,6 +159,14 @@ def noted(place: Place, read: bool = False) -> None:
     open_ = current().flags.get(OPEN)
     if open_ and place.owner is not None:
         open_[-1].note(place, read)
+
+
+def emptied(place: Place, where: str, why: str, error: type[Exception] = NameError) -> None:
+    """A variable has no value any more after the statement at `where`: who looks at it learns why."""
+    leave_empty(where, place.name, why, error)
+    open_ = current().flags.get(OPEN)
+    if open_:
+        open_[0].emptied[place.key] = place.name, why, error        # not the place: it would hold the owner
 
 
 def spent(x: Any, what: str) -> None:

@@ -26,9 +26,13 @@ OWN = 2
 
 
 def leads_on(x: Any) -> bool:
-    """Whether what x refers to is looked at: that of containers and of objects of the user's classes."""
-    return isinstance(x, CONTAINERS) or bool(type(x).__flags__ & HEAP_TYPE) and not isinstance(
-        x, (Tensor, Layer, type))
+    """Whether what x refers to is looked at: that of containers and of objects of the user's classes.
+
+    Its type is asked, never x itself: `isinstance` asks a proxy for its `__class__`, and raises if its object is gone.
+    """
+    kind = type(x)
+    return issubclass(kind, CONTAINERS) or bool(kind.__flags__ & HEAP_TYPE) and not issubclass(
+        kind, (Tensor, Layer, type))
 
 
 def from_around(left: Sequence[list[Any]]) -> set[int]:

@@ -21,10 +21,10 @@ from minipd.framework.views import rebind
 from minipd.ir.structure import mapped
 from minipd.ir.trace import Trace
 from minipd.jit.dy2static.branches import GUARDED, Branch
-from minipd.jit.dy2static.changes import Changes, Left, noted
+from minipd.jit.dy2static.changes import Changes, Left, emptied, noted
 from minipd.jit.dy2static.logic import traced, truth
 from minipd.jit.dy2static.merging import NUMBERS, Apart, equal, meta, spelled
-from minipd.jit.dy2static.reasons import Undecided, leave_empty
+from minipd.jit.dy2static.reasons import Undecided
 from minipd.jit.dy2static.variables import MISSING, Place
 from minipd.ops.creation import full
 from minipd.ops.logic import logical_and, logical_not
@@ -94,7 +94,7 @@ class TracedLoop:
                 self._put(self.before)
         for i, (place, value) in enumerate(zip(self.places, values, strict=True)):
             if i in self.dropped and (i not in self.missing or i in self.defined):
-                leave_empty(self.where, place.name, *self.dropped[i])
+                emptied(place, self.where, *self.dropped[i])
             if i >= self.named or not place.is_variable:
                 noted(place, True)              # a block around this one changes it, too
             place.put(value)
@@ -210,7 +210,7 @@ class TracedLoop:
                 if i in self.guarded or not place.is_variable:
                     raise TypeError(self._changes(place, old, new)) from None
                 self.dropped[i] = self._changes(place, old, new), Undecided
-                leave_empty(self.where, place.name, *self.dropped[i])       # the body may look at it, too
+                emptied(place, self.where, *self.dropped[i])       # the body may look at it, too
                 again = True
         if again:
             raise Again
