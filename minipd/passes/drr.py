@@ -42,16 +42,10 @@ from minipd.ir.trace import scalar_dtype
 from minipd.ir.value import Value, describe
 from minipd.passes.formula import Symbol
 from minipd.passes.matching import Input, Match, Source
-from minipd.passes.pattern import PatternPass, PatternRewriter, RewriteError, RewritePattern
-from minipd.passes.table import MAKERS
+from minipd.passes.pattern import RULES, PatternRewriter, RewriteError, RewritePattern, add_rule
+from minipd.passes.rewriter import inherited
 
-__all__ = ["DrrRule", "drr"]
-
-#: pass -> its rules
-RULES: dict[str, list[RewritePattern]] = {}
-#: facts about an operation that are as true of what takes its place
-INHERITED = ("chunk_id", "op_callstack", "op_role", "struct_name")
-
+__all__ = ["RULES", "DrrRule", "drr"]
 
 def drr(pass_name: str | None = None, benefit: int = 1) -> Callable[[type], DrrRule]:
     """Class decorator: the class becomes a rule, of the pass `pass_name` if that is given (several may share one).
@@ -61,8 +55,7 @@ def drr(pass_name: str | None = None, benefit: int = 1) -> Callable[[type], DrrR
     def register(cls: type) -> DrrRule:
         rule = DrrRule(cls, benefit)
         if pass_name is not None:
-            RULES.setdefault(pass_name, []).append(rule)
-            MAKERS.setdefault(pass_name, lambda: PatternPass(pass_name, RULES[pass_name]))
+            add_rule(pass_name, rule)
         return rule
     return register
 
@@ -104,8 +97,7 @@ class DrrRule(RewritePattern):
         rewriter.set_insertion_point(place)
         old = [match.values[o] for o in self.source.outputs]
         anchor = match.nodes[self.source.outputs[0].node]
-        facts = {name: anchor.attributes[name] for name in INHERITED if name in anchor.attributes}
-        writer = Writer(rewriter, facts)
+        writer = Writer(rewriter, inherited(anchor))
         names = {n: Symbol(writer, x) if isinstance(x, Value) else x for n, x in match.names().items()}
         results = _call(self.result, names)
         results = results if isinstance(results, tuple) else (results,)

@@ -7,7 +7,7 @@
             if op_attrs(op) != {"scale": 2.0, "bias": 0.0, "bias_after_scale": True}:
                 return False
             x, = tensor_operands(op)
-            rewriter.replace_op(op, rewriter.call(ROWS["add"], (x, x), {}))
+            rewriter.replace_op_with(op, ROWS["add"], (x, x))
             return True
 
 The driver ends when a sweep over all operations finds nothing to rewrite.  Within a sweep, what a rewrite has touched
@@ -18,17 +18,19 @@ need no sweep each.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 
-from minipd.ir.attributes import ArrayAttribute
-from minipd.ir.builder import Builder
 from minipd.ir.operation import Operation, walk_inside
 from minipd.ir.program import Program
-from minipd.ir.schema import is_pure
 from minipd.ir.value import Value
 from minipd.ir.verify import VerifyError, verify
+from minipd.passes.rewriter import Listener, PatternRewriter
 
-__all__ = ["PatternPass", "PatternRewriter", "RewriteError", "RewritePattern", "apply_patterns_greedily"]
+__all__ = ["Listener", "PatternRewriter", "RewriteError", "RewritePattern", "add_rule", "apply_patterns_greedily",
+           "watching_rewrites"]
 
 
 class RewriteError(RuntimeError):
@@ -53,136 +55,159 @@ class RewritePattern:
 
         New operations are inserted before `op` unless the rewriter is told otherwise.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"pattern {self.name}: expected a method match_and_rewrite(op, rewriter), got none; "
+                                  "define it")
 
 
-class PatternRewriter(Builder):
-    """The builder that patterns change programs with.  What it changes, the driver looks at again."""
+#: pass -> the rules that were registered for it, beside those that it brings itself
+RULES: dict[str, list[RewritePattern]] = {}
 
-    def __init__(self, program: Program):
-        super().__init__(program.global_block())
-        self.program = program
-        self.changes = 0
-        self.touched: dict[Operation, None] = {}        # a set that keeps its order
-        self.erased: set[Operation] = set()
-        self.op: Operation | None = None                # the one that is rewritten
 
-    def start(self, op: Operation) -> None:
-        """A pattern is asked about `op`."""
-        self.changes, self.touched, self.op = 0, {}, op
-        self.set_insertion_point(op)
+def add_rule(pass_name: str, rule: RewritePattern) -> None:
+    """Let the pass of this name apply `rule` too.  (A name that no pass was registered under is that of a pass that
+    only has rules.)"""
+    RULES.setdefault(pass_name, []).append(rule)
 
-    @property
-    def at(self) -> str:
-        """The operation that is rewritten, as errors name it (it may be gone by then, and with it its operands)."""
-        op = self.op
-        assert op is not None
-        line = op.attributes.get("op_callstack")
-        where = f" (from {line.value[0]})" if isinstance(line, ArrayAttribute) and line.items else ""
-        return f"{op.name()} -> {', '.join(str(r.type()) for r in op.results())}{where}"
 
-    def insert(self, op: Operation) -> Operation:
-        self.changes += 1
-        self._touch(op)
-        return super().insert(op)
+# ------------------------------------------------------------------------------------------------- looking on
+@dataclass
+class Watch:
+    """How drivers work while somebody looks on.  limit: after so many rewrites they stop.  rewrites: done so far."""
 
-    def replace_all_uses(self, old: Value, new: Value) -> None:
-        """Whoever used `old` uses `new`."""
-        self.changes += 1
-        for user in old.all_used_ops():
-            self._touch(user)
-        old.replace_all_uses_with(new)
-        self._touch(new.get_defining_op())
+    listeners: tuple[Listener, ...] = ()
+    debug: bool = False
+    limit: float = float("inf")
+    rewrites: int = 0
 
-    def replace_op(self, op: Operation, values: Sequence[Value]) -> None:
-        """Result `i` becomes `values[i]` everywhere, and `op` is gone."""
-        for old, new in zip(op.results(), values, strict=True):
-            self.replace_all_uses(old, new)
-        self.erase_op(op)
 
-    def erase_op(self, op: Operation) -> None:
-        """Remove an operation without users, and the constants and bundles that only it used.
+_WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
 
-        Raises: ValueError if a result is still used.
-        """
-        self.changes += 1
-        sources = [v.get_defining_op() for o in walk_inside(op) for v in o.operands_source()]
-        self.erased.update(walk_inside(op))
-        op.erase()
-        for source in dict.fromkeys(sources):
-            if source is None or source in self.erased:
-                continue
-            if _is_bundle(source) and all(r.use_empty() for r in source.results()):
-                self.erase_op(source)
-            else:
-                self._touch(source)                     # it has lost a user
-                for r in source.results():              # which may have stood in the way of a neighbour
-                    for user in r.all_used_ops():
-                        self._touch(user)
+
+@contextmanager
+def watching_rewrites(*listeners: Listener, debug: bool = False, limit: float = float("inf")) -> Iterator[Watch]:
+    """Look on at all rewriting inside, whichever pass it is done by.
+
+    listeners: are told of every change, besides those who are told already.  debug: verify the program after every
+    rewrite.  limit: how many rewrites may be done; after that, drivers end as if no rule fired any more.
+
+    >>> from minipd.framework.meta import Meta
+    >>> from minipd.framework import dtype as dtypes
+    >>> from minipd.ir.traced import trace
+    >>> from minipd.passes import create_pass
+    >>> program = trace(lambda x: x.scale(1.0).scale(1.0), Meta((2,), dtypes.float32.np)).program
+    >>> with watching_rewrites(limit=1) as watch:
+    ...     create_pass("identity_op_clean_pass").run(program)
+    1
+    >>> watch.rewrites, [op.name() for op in program.global_block()].count("pd_op.scale")
+    (1, 1)
+    """
+    outer = _WATCH.get() or Watch()
+    watch = Watch(outer.listeners + listeners, outer.debug or debug, limit)
+    token = _WATCH.set(watch)
+    try:
+        yield watch
+    finally:
+        _WATCH.reset(token)
+
+
+# ------------------------------------------------------------------------------------------------------ driver
+#: of what an erased operation read, users are looked at again if there are at most so many (of a value that all of a
+#: program reads, they would be looked at again at every rewrite; the next sweep comes to them)
+NEIGHBOURS = 8
+#: so many rewrites are remembered, for the error that says what does not end
+REMEMBERED = 12
+
+
+class Touched(Listener):
+    """What a rewrite has touched: the driver looks at it again."""
+
+    def __init__(self) -> None:
+        self.ops: dict[Operation, None] = {}            # a set that keeps its order
+
+    def inserted(self, op: Operation) -> None:
+        self.ops[op] = None
 
     def modified(self, op: Operation) -> None:
-        """To be told of a change that is made directly: an operand set, an attribute."""
-        self.changes += 1
-        self._touch(op)
+        self.ops[op] = None
 
-    def _touch(self, op: Operation | None) -> None:
-        if op is not None:
-            self.touched[op] = None
+    def replaced(self, old: Value, new: Value) -> None:
+        self._add(old.all_used_ops())
+        source = new.get_defining_op()
+        if source is not None:
+            self.ops[source] = None
+
+    def erased(self, op: Operation) -> None:
+        for source in dict.fromkeys(v.get_defining_op() for o in walk_inside(op) for v in o.operands_source()):
+            if source is not None:
+                self.ops[source] = None                 # it loses a user
+                for r in source.results():              # which may have stood in the way of a neighbour
+                    if len(r.uses) <= NEIGHBOURS:
+                        self._add(r.all_used_ops())
+
+    def _add(self, ops: Iterable[Operation]) -> None:
+        self.ops.update(dict.fromkeys(ops))
 
 
-def _is_bundle(op: Operation) -> bool:
-    return op.num_operands() == 0 and op.row is not None and is_pure(op) or op.name() == "builtin.combine"
+class Ranked:
+    """Patterns by the operation at which they may match, the largest benefit first."""
+
+    def __init__(self, patterns: Iterable[RewritePattern]):
+        self._all = sorted(patterns, key=lambda p: -p.benefit)
+        self._at: dict[str, list[RewritePattern]] = {}
+
+    def at(self, op: Operation) -> list[RewritePattern]:
+        found = self._at.get(op.name())
+        if found is None:
+            found = self._at[op.name()] = [p for p in self._all if p.roots is None or op.name() in p.roots]
+        return found
 
 
 def apply_patterns_greedily(program: Program, patterns: Iterable[RewritePattern], *,
                             ops: Iterable[Operation] | None = None, max_rewrites: int | None = None,
-                            debug: bool = False) -> int:
+                            debug: bool = False, listeners: Sequence[Listener] = ()) -> int:
     """Apply `patterns` until none fires any more; returns how many rewrites that were.
 
     ops: where to look first (everywhere, by default); what rewrites touch is looked at too.
     max_rewrites: by default 10 for each operation, and 100 more.
-    debug: verify the program after every rewrite.
+    debug: verify the program after every rewrite.  listeners: are told of every change.
     Raises: RewriteError if rules do not come to an end, and for a rule that says it has changed something and has not,
     or the other way round.
     """
-    ordered = sorted(patterns, key=lambda p: -p.benefit)
+    watch, touched, ranked = _WATCH.get() or Watch(), Touched(), Ranked(patterns)
     limit = 10 * program.num_ops() + 100 if max_rewrites is None else max_rewrites
-    rewriter, rewrites = PatternRewriter(program), 0
-    last: deque[tuple[str, str]] = deque(maxlen=12)
+    rewriter = PatternRewriter(program, (touched, *listeners, *watch.listeners))
+    rewrites, last = 0, Last(program, limit)
     seeds = dict.fromkeys(program.walk() if ops is None else ops)
     found = True
-    while found:
-        found = False
-        worklist = dict.fromkeys(op for op in reversed(seeds) if op not in rewriter.erased)
-        while worklist:
-            op, _ = worklist.popitem()
-            pattern = None if op in rewriter.erased else _first(ordered, op, rewriter)
-            if pattern is None:
-                continue
-            found, rewrites = True, rewrites + 1
-            last.append((pattern.name, rewriter.at))
-            if debug:
-                _verified(program, pattern, rewriter.at)
-            if rewrites > limit:
-                raise RewriteError(_endless(rewrites, limit, last))
-            for each in reversed((op, *rewriter.touched)):
-                worklist.pop(each, None)                # to the end, from which operations are taken
-                worklist[each] = seeds[each] = None
+    with program.constraints.collect():
+        while found:
+            found = False
+            worklist = dict.fromkeys(op for op in reversed(seeds) if op not in rewriter.erased)
+            while worklist:
+                if watch.rewrites >= watch.limit:
+                    return rewrites
+                op, _ = worklist.popitem()
+                if op in rewriter.erased:
+                    continue
+                touched.ops.clear()
+                pattern = next((p for p in ranked.at(op) if _fires(p, op, rewriter)), None)
+                if pattern is None:
+                    continue
+                found, rewrites, watch.rewrites = True, rewrites + 1, watch.rewrites + 1
+                for listener in rewriter.listeners:
+                    listener.applied(pattern.name, rewriter.at)
+                last.add(pattern.name, rewriter.at, rewrites)
+                if debug or watch.debug:
+                    _verified(program, pattern, rewriter.at)
+                for each in reversed((op, *touched.ops)):
+                    worklist.pop(each, None)            # to the end, from which operations are taken
+                    worklist[each] = seeds[each] = None
     return rewrites
-
-
-def _first(ordered: list[RewritePattern], op: Operation, rewriter: PatternRewriter) -> RewritePattern | None:
-    """The pattern that has rewritten `op`, if any did."""
-    for pattern in ordered:
-        if (pattern.roots is None or op.name() in pattern.roots) and _fires(pattern, op, rewriter):
-            return pattern
-    return None
 
 
 def _fires(pattern: RewritePattern, op: Operation, rewriter: PatternRewriter) -> bool:
     rewriter.start(op)
-    with rewriter.program.constraints.collect():
-        said = pattern.match_and_rewrite(op, rewriter)
+    said = pattern.match_and_rewrite(op, rewriter)
     if said and not rewriter.changes:
         raise RewriteError(f"pattern {pattern.name} at {rewriter.at}: expected a change, since it returned True, got "
                            "none; return False where nothing is rewritten, and change programs through the rewriter "
@@ -190,7 +215,7 @@ def _fires(pattern: RewritePattern, op: Operation, rewriter: PatternRewriter) ->
     if not said and rewriter.changes:
         raise RewriteError(f"pattern {pattern.name}: expected no change, since it returned False, got "
                            f"{rewriter.changes}; decide whether to match before changing anything")
-    return said
+    return bool(said)
 
 
 def _verified(program: Program, pattern: RewritePattern, at: str) -> None:
@@ -201,23 +226,36 @@ def _verified(program: Program, pattern: RewritePattern, at: str) -> None:
         raise
 
 
-def _endless(rewrites: int, limit: int, last: Iterable[tuple[str, str]]) -> str:
-    last = list(last)
-    counts = ", ".join(f"{name} ({n} times)" for name, n in Counter(name for name, _ in last).most_common())
-    name, op = last[-1]
-    return (f"apply_patterns_greedily: expected rules that come to an end, got {rewrites} rewrites, more than "
-            f"max_rewrites={limit}. Of the last {len(last)}: {counts}; the very last by {name} at {op}. A rule must "
-            "lead to something that no rule leads back from; if this one does, give a larger max_rewrites")
+class Last:
+    """The last rewrites before the limit, and what they have made of the program."""
 
+    def __init__(self, program: Program, limit: int):
+        self.program, self.limit = program, limit
+        self.rules: deque[tuple[str, str]] = deque(maxlen=REMEMBERED)
+        self.texts: list[str] = []
 
-class PatternPass:
-    """A pass that applies patterns until none fires."""
+    def add(self, rule: str, at: str, rewrites: int) -> None:
+        """Raises: RewriteError beyond the limit."""
+        self.rules.append((rule, at))
+        if rewrites > self.limit - REMEMBERED:          # printing a program takes long: only at the end
+            self.texts.append(self.program.to_string("exact"))
+        if rewrites > self.limit:
+            raise RewriteError(self._endless(rewrites))
 
-    def __init__(self, name: str, patterns: Sequence[RewritePattern], max_rewrites: int | None = None):
-        self.name, self.patterns, self.max_rewrites = name, list(patterns), max_rewrites
+    def _endless(self, rewrites: int) -> str:
+        counts = ", ".join(f"{name} ({n} times)" for name, n in Counter(name for name, _ in self.rules).most_common())
+        name, op = self.rules[-1]
+        return (f"apply_patterns_greedily: expected rules that come to an end, got {rewrites} rewrites, more than "
+                f"max_rewrites={self.limit}. Of the last {len(self.rules)}: {counts}; the very last by {name} at {op}. "
+                f"{self._circle()}A rule must lead to something that no rule leads back from; if this one does, give a "
+                "larger max_rewrites")
 
-    def run(self, program: Program, debug: bool = False) -> int:
-        return apply_patterns_greedily(program, self.patterns, max_rewrites=self.max_rewrites, debug=debug)
-
-    def __repr__(self) -> str:
-        return f"PatternPass({self.name!r}, {[p.name for p in self.patterns]})"
+    def _circle(self) -> str:
+        """How many rewrites lead back to the same program, if they do."""
+        now = self.texts[-1]
+        back = next((n for n, text in enumerate(reversed(self.texts[:-1]), 1) if text == now), None)
+        if back is None:
+            return ""
+        if back == 1:
+            return f"That one left the program as it was: {self.rules[-1][0]} reports a change that is none. "
+        return f"After every {back} of them the program is what it was. "

@@ -49,7 +49,7 @@ ALLOWED = {
     "jit/reads.py": {"_returns": ANSWERS},
     "jit/stages.py": {"STAGES": IMPORTED},
     "nn/tree.py": {"CHANGES": "counts; who remembers attributes of layers looks again when any rank's has changed"},
-    "passes/drr.py": {"RULES": IMPORTED},
+    "passes/pattern.py": {"RULES": IMPORTED, "_WATCH": SWITCH},
     "passes/table.py": {"MAKERS": IMPORTED},
     "dist/spmd/table.py": {"RULES": IMPORTED},
     "dist/placements.py": {"_shard": ANSWERS, "_replicate": ANSWERS, "_partial": ANSWERS},
