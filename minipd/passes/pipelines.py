@@ -1,0 +1,52 @@
+"""Which passes run where: the one place that says so.
+
+    INFERENCE_PASSES    what `paddle.inference` does with a saved model, whose parameters are constants by then
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from minipd.passes.manager import PassManager
+from minipd.passes.table import pass_names
+
+__all__ = ["INFERENCE_PASSES", "add_passes", "inference_passes"]
+
+#: first what clears the way for patterns, then the patterns (the larger before the smaller), then what they leave over
+INFERENCE_PASSES = (
+    "identity_op_clean_pass",
+    "common_subexpression_elimination_pass",
+    "add_norm_fuse_pass",
+    "silu_fuse_pass",
+    "swiglu_fuse_pass",
+    "fused_rotary_position_embedding_pass",
+    "constant_folding_pass",
+    "dead_code_elimination_pass",
+)
+#: those of them that floors above register: where these are closed, the others run
+OF_FLOORS_ABOVE: tuple[str, ...] = ()
+
+
+def inference_passes() -> list[str]:
+    """The names of `INFERENCE_PASSES` that the open floors have.
+
+    >>> inference_passes()[0]
+    'identity_op_clean_pass'
+    """
+    there = set(pass_names())
+    return [name for name in INFERENCE_PASSES if name in there or name not in OF_FLOORS_ABOVE]
+
+
+def add_passes(manager: PassManager, names: Iterable[str], param_scope: Any = None) -> None:
+    """Add passes by name.  param_scope: the values of the parameters, for those that compute with them.
+
+    Raises: KeyError for a name that is not in the table.
+
+    >>> manager = PassManager()
+    >>> add_passes(manager, ["identity_op_clean_pass", "constant_folding_pass"])
+    >>> manager.passes()
+    ['identity_op_clean_pass', 'constant_folding_pass']
+    """
+    for name in names:
+        manager.add_pass(name, {"__param_scope__": param_scope})
