@@ -37,14 +37,14 @@ FLOORS = (
                     "metric", "fft", "signal", "tensor", "base", "utils", "hapi", "callbacks", "vision")),
     _Floor(2, opens=("ir", "jit", "static", "executor", "pir", "pir_utils", "viz.ir", "viz.executor"),
            imports=("ir", "static", "jit", "pir", "pir_utils", "viz.ir.display")),
-    _Floor(3, opens=("passes",), imports=("passes", "passes.stages")),
+    _Floor(3, opens=("passes", "inference"), imports=("passes", "passes.stages", "inference")),
     _Floor(4, opens=("decomposition", "cinn", "viz.cinn"),
            imports=("decomposition", "cinn.dialect", "cinn.stages", "viz.cinn.display")),
     _Floor(5, opens=("dist", "distributed", "viz.dist"),
            imports=("dist.rows", "dist.spmd", "dist.holes", "dist.dialect", "dist.methods", "distributed",
                     "viz.dist.display")),
     _Floor(6, opens=("parallel", "models", "viz.parallel"), imports=("viz.parallel.display",)),
-    _Floor(7, opens=("inference",)),
+    _Floor(7, opens=()),
     _Floor(8, opens=("device",)),
     _Floor(9, opens=("planner",)),
 )
@@ -64,6 +64,7 @@ _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minipd\.")
 for _module in ("", ".nn", ".nn.functional", ".nn.functional.flash_attention", ".nn.initializer", ".nn.utils",
                 ".optimizer", ".optimizer.lr", ".regularizer", ".autograd", ".io", ".amp", ".profiler", ".linalg",
                 ".metric", ".fft", ".signal", ".tensor", ".base", ".base.core", ".callbacks", ".incubate",
-                ".incubate.autograd", ".vision", ".vision.models"):
-    _open_to_users(_sys.modules[__name__ + _module])
-    _say_what_is_missing(_sys.modules[__name__ + _module])
+                ".incubate.autograd", ".vision", ".vision.models", ".inference"):
+    if __name__ + _module in _sys.modules:          # its floor is open
+        _open_to_users(_sys.modules[__name__ + _module])
+        _say_what_is_missing(_sys.modules[__name__ + _module])

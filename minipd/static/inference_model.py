@@ -170,7 +170,7 @@ def static_program(program: ir.Program) -> LoadedProgram:
         found.trace.build.insert(copy)
         if op.name() == "pd_op.data":
             found.trace.input_names.add(op.attributes["name"].value)
-            if _is_key(op.result(0)):
+            if is_key(op.result(0)):
                 found.trace.draws[op.attributes["name"].value] = ""
         if op.name() == "builtin.parameter":
             value = copy.result(0)
@@ -187,7 +187,7 @@ def _handle(value: Value) -> Tensor:
     return x
 
 
-def _is_key(value: Value) -> bool:
+def is_key(value: Value) -> bool:
     """Whether an input is the key of random draws, which every run draws anew: whether only they read it."""
     readers = [(use.owner().row, use.index()) for use in value.uses]
     return bool(readers) and all(row is not None and row.inputs[i:i + 1] == ("key",) for row, i in readers)
