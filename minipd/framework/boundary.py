@@ -176,7 +176,7 @@ def _speaks(error: Exception) -> bool:
     if type(error).__module__.startswith("minipd."):        # of a class of the library's own
         return True
     text = str(error.args[0]) if error.args else ""
-    if re.match(r"[\w.]+: expected ", text):
+    if re.match(r"(\w+ ')?[\w.]+'?: expected ", text):         # `sum: expected`, `pass 'x': expected`
         return True
     if isinstance(error, NEVER_SPEAK) and not isinstance(error, FloatingPointError):
         return False
