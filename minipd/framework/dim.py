@@ -17,6 +17,7 @@ from __future__ import annotations
 import ast
 import itertools
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -48,6 +49,7 @@ def fresh_symbols(shapes: Iterable[Iterable[Any]]) -> Iterator[DimExpr]:
 
 #: what a text may ask for: no program needs more, and polynomials of many sums multiplied out would have no end
 MOST_NODES, MOST_TERMS = 512, 1024
+_SIZE, _SYMBOL = re.compile("0|[1-9][0-9]{0,18}"), re.compile("[A-Z][A-Z0-9]{0,63}")
 
 
 def parse_dim(text: str) -> Size:
@@ -56,6 +58,11 @@ def parse_dim(text: str) -> Size:
     >>> parse_dim("2*S0+1"), parse_dim("S0*S1/4"), parse_dim("(S0+1)//2"), parse_dim("Max(S0,4)"), parse_dim("16")
     (2*S0+1, S0*S1/4, (S0+1)//2, Max(S0,4), 16)
     """
+
+    if _SIZE.fullmatch(text):               # most are no more than this
+        return int(text)
+    if _SYMBOL.fullmatch(text):
+        return symbol(text)
 
     def read(node: ast.AST) -> Size:
         match node:

@@ -7,6 +7,7 @@ Errors name line and column, what was expected and what stands there.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Callable
@@ -77,23 +78,24 @@ class Parser:
     def __init__(self, text: str):
         self.text, self.pos, self.depth = text, 0, 0
         self.values: dict[str, Value] = {}
+        self.types: dict[str, Type] = {}    # what has been read before: a program has few types, many times
 
     # ----------------------------------------------------------------------------------------------- characters
     def error(self, expected: str, got: str | None = None, pos: int | None = None) -> ParseError:
         return ParseError(self.text, self.pos if pos is None else pos, expected, got)
 
     def space(self) -> None:
-        match = _SPACE.match(self.text, self.pos)
-        assert match is not None
-        self.pos = match.end()
+        if self.text[self.pos:self.pos + 1].isspace():
+            self.pos = _SPACE.match(self.text, self.pos).end()  # type: ignore[union-attr]
 
     def accept(self, literal: str) -> bool:
         """Read `literal` if it comes next."""
-        self.space()
-        found = self.text.startswith(literal, self.pos)
-        if found:
-            self.pos += len(literal)
-        return found
+        if not self.text.startswith(literal, self.pos):
+            self.space()
+            if not self.text.startswith(literal, self.pos):
+                return False
+        self.pos += len(literal)
+        return True
 
     def expect(self, literal: str) -> None:
         if not self.accept(literal):
@@ -102,7 +104,7 @@ class Parser:
     def match(self, pattern: str, what: str) -> str:
         """Read what fits the regular expression `pattern`; `what` says it in words."""
         self.space()
-        match = re.compile(pattern).match(self.text, self.pos)
+        match = _compiled(pattern).match(self.text, self.pos)
         if match is None:
             raise self.error(what)
         self.pos = match.end()
@@ -196,10 +198,17 @@ class Parser:
     def type(self) -> Type:
         self.space()
         start = self.pos
+        plain = _PLAIN_TENSOR.match(self.text, start)
+        if plain is not None and (known := self.types.get(plain.group())) is not None:
+            self.pos = plain.end()
+            return known
         word = self.match(r"[A-Za-z_][A-Za-z0-9_.]*|<<NULL TYPE>>", "a type such as tensor<2x3xf32>")
         if word not in TYPES:
             raise self.error(f"a type, one of {', '.join(TYPES)}", repr(word), start)
-        return TYPES[word].parse(self, word)
+        found = TYPES[word].parse(self, word)
+        if plain is not None:
+            self.types[plain.group()] = found
+        return found
 
     def shape_and_dtype(self) -> tuple[tuple, Any]:
         """`<8x16xf32`, without the closing bracket; a compound dimension stands in parentheses."""
@@ -213,7 +222,7 @@ class Parser:
                     shape.append(parse_dim(text))
                 except ValueError as error:
                     raise self.error("a dimension", str(error), start) from None
-            elif re.compile(DIM).match(self.text, self.pos):
+            elif _compiled(DIM).match(self.text, self.pos):
                 shape.append(self._converted(DIM, "a dimension", parse_dim))
             else:
                 what = f"a dtype, one of {', '.join(BY_SPELLING)}"
@@ -373,3 +382,6 @@ class Parser:
 
 
 _SPACE = re.compile(r"\s*")
+#: a type whose text stands for it wherever it stands: no brackets inside
+_PLAIN_TENSOR = re.compile(r"tensor<[^()<>]*>")
+_compiled = functools.cache(re.compile)

@@ -127,11 +127,9 @@ def test_gradients_of_the_program_equal_the_tapes(name):
         if case.smooth:
             second = traced.gradients(gs, wanted + ws, [traced.input(d) for d in directions])
         want_gs, want_second = eager(name, case, used, weights, directions)
-        for got, want in zip(traced.run(gs), want_gs, strict=True):
-            np.testing.assert_allclose(got, want, rtol=1e-13, atol=1e-13)
         assert [g is None for g in second] == [g is None for g in want_second]
-        reached = [g for g in second if g is not None]
-        for got, want in zip(traced.run(reached), [g for g in want_second if g is not None], strict=True):
+        reached, want_reached = ([g for g in gs if g is not None] for gs in (second, want_second))
+        for got, want in zip(traced.run(gs + reached), want_gs + want_reached, strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-13, atol=1e-13)
 
     for_each(to_differentiate(name), check)
