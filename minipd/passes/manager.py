@@ -59,6 +59,7 @@ class PassManager:
     def __init__(self, opt_level: int = 2, debug: bool = False, add_dependents: bool = False):
         self.opt_level, self.debug, self.add_dependents = opt_level, debug, add_dependents
         self.statistics: list[PassRun] = []
+        self.statistics: list[PassRun] = []
         self._passes: list[floors.Pass] = []
         self._printers: list[Printer] = []
         self._report: Callable[[str], None] | None = None
@@ -183,7 +184,7 @@ class PassManager:
                 level = getattr(earlier[name], "opt_level", 0)
                 if level > self.opt_level:
                     raise ValueError(f"pass {each.name}: expected {name}, which it depends on, to run before it, got a "
-                                     f"manager of level {self.opt_level}, which skips it; make one of opt_level={level}")
+                                     f"manager of level {self.opt_level}, which skips it; make one of level {level}")
 
     def _show(self, number: int, name: str, when: str, program: Program) -> None:
         for printer in self._printers:
