@@ -50,6 +50,16 @@ class RewritePattern:
     def name(self) -> str:
         return type(self).__name__
 
+    @property
+    def module(self) -> str:
+        """Where the rule is defined: the name of the module."""
+        return type(self).__module__
+
+    @property
+    def file(self) -> str:
+        """Where the rule is defined: the file."""
+        return type(self).match_and_rewrite.__code__.co_filename
+
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> bool:
         """Change the program through `rewriter` if the rule fits at `op`; returns whether it did.
 
@@ -65,8 +75,14 @@ RULES: dict[str, list[RewritePattern]] = {}
 
 def add_rule(pass_name: str, rule: RewritePattern) -> None:
     """Let the pass of this name apply `rule` too.  (A name that no pass was registered under is that of a pass that
-    only has rules.)"""
-    RULES.setdefault(pass_name, []).append(rule)
+    only has rules.)  A rule of the same name from the same module takes the place of the one there is: the module is
+    run again, as a cell of a notebook is."""
+    rules = RULES.setdefault(pass_name, [])
+    for i, other in enumerate(rules):
+        if (other.name, other.module) == (rule.name, rule.module):
+            rules[i] = rule
+            return
+    rules.append(rule)
 
 
 # ------------------------------------------------------------------------------------------------- looking on

@@ -23,17 +23,19 @@ M = TypeVar("M", bound=Callable[..., Any])
 def register_pass(name: str) -> Callable[[M], M]:
     """Decorator: a class (or function) whose call makes the pass `name`.  A class need not say its name again.
 
-    Raises: ValueError if there is one of that name.
+    Raises: ValueError if there is one of that name, unless it is from the same module: that is run again, as a cell of
+    a notebook is.
     """
     def register(make: M) -> M:
-        if name in MAKERS:
+        if name in MAKERS and MAKERS[name].__module__ != make.__module__:
             raise ValueError(f"register_pass: expected a new name, got {name!r}, which is the pass of "
                              f"{MAKERS[name].__module__}; choose another")
         if isinstance(make, type):
-            if getattr(make, "name", "") not in ("", name):
-                raise ValueError(f"register_pass: expected {make.__name__}.name to be {name!r}, got {make.name!r}; "
+            own: Any = make
+            if getattr(own, "name", "") not in ("", name):
+                raise ValueError(f"register_pass: expected {own.__name__}.name to be {name!r}, got {own.name!r}; "
                                  "leave it out, or write the same")
-            make.name = name
+            own.name = name
         MAKERS[name] = make
         return make
     return register
