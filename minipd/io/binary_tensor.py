@@ -82,6 +82,8 @@ def described(data: bytes) -> Description:
             shape.append(value)
         else:
             raise ValueError(f"an unknown field {key}")
+    if code is None:
+        raise ValueError(f"a description without a dtype (its field {DTYPE >> 3})")
     dtype = next((t.np for t in dtypes.ALL if t.code == code), None)
     if dtype is None:
         raise ValueError(f"the dtype with code {code}, which minipd does not have")

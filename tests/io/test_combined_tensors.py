@@ -57,6 +57,8 @@ def test_no_tensors():
     (by_hand(5, (2,), bytes(8)) + b"\1", "no head of a binary tensor at byte 32"),
     (b"\x80" + bytes(40), "no head of a binary tensor at byte 0"),
     (by_hand(99, (2,), bytes(8)), "the dtype with code 99"),
+    (struct.pack("<IQIi", 0, 0, 0, 2) + bytes([16, 2]) + bytes(8),
+     r"a description without a dtype \(its field 1\) at byte 0 of net.pdiparams \(tensor 0\)"),
     (struct.pack("<IQIi", 0, 0, 0, -1), "a description of -1 bytes"),
     (struct.pack("<IQIi", 0, 0, 0, 1 << 30) + bytes(9), "a description of 1073741824 bytes"),
     (struct.pack("<IQIi", 0, 1, 0, 2) + bytes([8, 5]), "no head"),
