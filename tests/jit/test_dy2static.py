@@ -673,3 +673,19 @@ def test_rewriting_costs_one_parse():
         return x if x > 0 else -x
     before = transformed(f).__code__
     assert all(transformed(f).__code__ is before for _ in range(3))
+
+
+class Named:
+    """A method may name its class, which is a global."""
+
+    factor = 2.0
+
+    @staticmethod
+    def scaled(v):
+        return v * Named.factor if v.sum() > 0 else v - Named.factor
+
+
+def test_a_method_that_names_its_class():
+    compiled = to_static(lambda v: Named.scaled(v))
+    assert compiled(paddle.to_tensor([1.0, 10.0])).tolist() == [2.0, 20.0]
+    assert compiled(-paddle.to_tensor([1.0, 10.0])).tolist() == [-3.0, -12.0]

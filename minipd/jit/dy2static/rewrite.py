@@ -156,7 +156,11 @@ def _extract(node: Function, source: Source, original: types.CodeType) -> types.
     free = [n for n in dict.fromkeys([*original.co_freevars, JST]) if n != "__class__" or source.owner is None]
     targets: list[ast.expr] = [ast.Name(n, ast.Store()) for n in free]
     binding = at(ast.Assign(targets, ast.Constant(None)), node)
-    outer = at(ast.FunctionDef(OUTER, ast.arguments([], [], None, [], [], None, []), [binding, inside], []), node)
+    of_module: list[ast.stmt] = []      # the class around the method would hide a global of its own name from it
+    if source.owner is not None and source.owner not in free:
+        of_module = [at(ast.Global([source.owner]), node)]
+    outer = at(ast.FunctionDef(OUTER, ast.arguments([], [], None, [], [], None, []), [*of_module, binding, inside], []),
+               node)
     code = compile(ast.fix_missing_locations(ast.Module([outer], [])), original.co_filename, "exec",
                    original.co_flags & FUTURE, dont_inherit=True)
     path = [OUTER, *([source.owner] if source.owner else []), NAME if isinstance(node, ast.FunctionDef) else "<lambda>"]
