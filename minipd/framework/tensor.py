@@ -216,13 +216,19 @@ class Tensor(InMemory, TensorMethods):
 
     def __getstate__(self) -> dict:
         """What pickle and deep copies take along: the values and what the user has set, no history and no gradient."""
+        p = settled(self)
+        if is_traced(p):
+            p.materialize("pickle")
+        return self._own()
+
+    def _own(self) -> dict:
         settled(self)
         return {k: v for k, v in self.__dict__.items() if k not in _OF_THE_HANDLE}
 
     def __deepcopy__(self, memo: dict) -> Tensor:
         """A new leaf, with a name of its own, which takes part in differentiation if this tensor does."""
         memo[id(self)] = t = type(self).__new__(type(self))
-        t.__dict__.update(copy.deepcopy(self.__getstate__(), memo), _name=None)
+        t.__dict__.update(copy.deepcopy(self._own(), memo), _name=None)
         return t
 
     @property
@@ -239,7 +245,7 @@ class Tensor(InMemory, TensorMethods):
             told = getattr(p, "as_handle", None)
             return f"Tensor({p!r}, stop_gradient={self.stop_gradient})" if told is None else told(self.stop_gradient)
         return (f"Tensor(shape={list(p.shape)}, dtype={self.dtype.name}, place={self.place}, "
-                f"stop_gradient={self.stop_gradient},\n{' ' * PREFIX}{text_of(p, PREFIX)})")
+                f"stop_gradient={self.stop_gradient},\n{' ' * PREFIX}{text_of(self.values('repr()'), PREFIX)})")
 
 
 #: what a copy of a tensor does not share with it

@@ -67,9 +67,13 @@ class Print:
                      print_phase=print_phase, is_forward=False)
 
 
+class AssertionFailed(AssertionError, ValueError):
+    """A program was stopped: a ValueError, as Paddle's programs raise, and what Python's `assert` raises as well."""
+
+
 @op("assert", Trait.SIDE_EFFECT, Trait.MULTI, Trait.ALLOCATES, Trait.EXACT, Trait.DISCRETE)
 class Assert:
-    """Stops the run with a ValueError, having printed the tensors `data`, unless `cond` is true.  No results."""
+    """Stops the run with `AssertionFailed`, having printed the tensors `data`, unless `cond` is true.  No results."""
 
     outputs = ()
 
@@ -82,7 +86,7 @@ class Assert:
         if not np.asarray(cond).item():
             for i, x in enumerate(data):
                 print(told(x, f"data[{i}]", "", summarize))
-            raise ValueError(f"Assert: expected the condition to be true, got false{message and f': {message}'}")
+            raise AssertionFailed(f"Assert: expected the condition to be true, got false{message and f': {message}'}")
         return ()
 
 

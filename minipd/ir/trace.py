@@ -56,7 +56,10 @@ class Trace(Ground):
     read.
     draws: the names of inputs that are keys of random draws -> the path of the layer that draws; every run of the
     program draws them anew, in this order.  micros: the same names -> the micro-batch in which the draw was traced.
+    tells: whether a traced tensor has a text (see `ir.text`).
     """
+
+    tells = True
 
     def __init__(self, program: Program, block: Block | None = None):
         self.program = program

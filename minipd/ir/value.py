@@ -6,15 +6,17 @@ The invariant of the use-def chain: operand `i` of an operation holds value `v` 
 
 from __future__ import annotations
 
-import linecache
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from minipd.framework.constraints import user_line
+from minipd.framework.rank import current
 from minipd.framework.row import ROWS
 from minipd.framework.tensor import Tensor
 from minipd.ir.attributes import ArrayAttribute, Attribute, BoolAttribute
+from minipd.ir.text import quoted, who_asks
 from minipd.ir.types import DenseTensorType, TensorType, Type, VectorType
 
 if TYPE_CHECKING:
@@ -176,13 +178,9 @@ class Value:
             known = elements(self)
             if known is not None and (OF_SIZES[asked] or all(isinstance(d, int) for d in known.flat)):
                 return known
-        where = user_line()
-        path, _, number = where.rpartition(":")
-        line = linecache.getline(path, int(number)).strip()
-        quoted = f": `{line}`" if line else ""
         raise TypeError(f"{asked}: expected a tensor with values, got {describe(self)}, which is being traced: its "
-                        f"values exist only when the program runs (asked for at {where}{quoted}). Branch on it with "
-                        "paddle.static.nn.cond, select with paddle.where, compute this outside of the traced "
+                        f"values exist only when the program runs (asked for at {quoted(user_line())}). Branch on it "
+                        "with paddle.static.nn.cond, select with paddle.where, compute this outside of the traced "
                         "function, or compile it in segments, to_static(full_graph=False)")
 
     def index(self) -> int:
@@ -190,7 +188,16 @@ class Value:
         raise NotImplementedError
 
     def as_handle(self, stop_gradient: bool) -> str:
-        """What a tensor that holds this value prints: the words in which Paddle prints a value."""
+        """What a tensor that holds this value prints: the words in which Paddle prints a value.
+
+        Raises: TypeError where the user's code asks, in a function of which nothing but the program remains.
+        """
+        if not getattr(current().ground, "tells", True) and (where := who_asks(sys._getframe(1))) is not None:
+            raise TypeError(
+                f"the text of a tensor: expected a tensor with values, got {describe(self)}, which is being traced: "
+                f"its values exist only when the program runs (asked for at {quoted(where)}). print(\"words\", x) "
+                "works, for the program prints then, and so do the messages of assert and raise; for other text "
+                "return the tensor and write it outside, or compile in segments, to_static(full_graph=False)")
         at = (f"define_op_name={op.name()}, index={self.index()}" if (op := self.get_defining_op()) is not None else
               f"position block_arg, index = {self.index()}")
         return f"Value({at}, dtype={self._type.text(False)}, stop_gradient={stop_gradient})"

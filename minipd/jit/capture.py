@@ -29,6 +29,8 @@ class CapturingTrace(Trace):
     what it held.
     """
 
+    tells = False
+
     def __init__(self) -> None:
         super().__init__(Program())
         self.handles: dict[str, Tensor] = {}

@@ -59,7 +59,8 @@ def Assert(cond: Any, data: Sequence[Tensor] | None = None, summarize: int = 20,
     cond: a bool tensor of one element.  data: tensors to print before that, `summarize` elements of each (-1: all).
     message: what the error says besides (ours).
 
-    Raises: ValueError when it runs and `cond` is false; TypeError for a condition that is none.
+    Raises: an error that is a ValueError and an AssertionError when it runs and `cond` is false; TypeError for a
+    condition that is none.
 
     >>> from minipd.ops.creation import to_tensor
     >>> Assert(to_tensor(0) < 1)

@@ -507,6 +507,21 @@ def test_list():
     agree(f, (V, V), ([-1.0, -2.0], [3.0, 4.0]))
 
 
+def test_list_index():
+    def f(x, y):
+        xs, names = [x, y, x * 2.0], ["a", "b", "c"]
+        at = names.index("b") if x.sum() > 0.0 else names.index("c", 1)
+        if names.index("a") == 0:           # Python's own: the list, and what is asked for, are
+            xs.insert(names.index("c"), xs[xs.index(x)] * 3.0)
+        return xs[2] + xs[3] * at, at
+    agree(f, (V, V), ([-1.0, -2.0], [3.0, 4.0]))
+    with pytest.raises(TypeError, match=r"bool\(\): expected a tensor with values.*`return xs.index"):
+        def unknown(x, y):
+            xs = [x, y]
+            return xs.index(y)
+        to_static(unknown)(paddle.to_tensor(1.0), paddle.to_tensor(2.0))
+
+
 def test_list_in_a_loop_of_python():
     def f(x):
         rows = []

@@ -19,6 +19,7 @@ What stands in rewritten code (`print(f.code)`):
     _jst.For(items, for_body_0, ("s",), "did_break_0")  `for`, which ends when did_break_0 is true
     _jst.Call(f)(x)                                     `f(x)`, with f rewritten
     _jst.And, Or, Not, IfExp, Compare, In, Assert       `and`, `or`, `not`, `a if c else b`, `a < b < c`, `in`, `assert`
+    _jst.Told(lambda: e)                                `raise e`, whose message may tell of tensors
     _jst.Change(a, "a.b").b = x                         `a.b = x`: a branch or a loop around hands on what it changes
     _jst.Rebind(("n",), lambda: (n,))                   the function binds n, which is not its own
     y: "variable"                                       y is one of the function, and its parts share it

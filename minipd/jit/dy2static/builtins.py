@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from minipd.framework import dtype as dtypes
+from minipd.framework.constraints import user_line
 from minipd.framework.dim import DimExpr
 from minipd.framework.meta import describe
 from minipd.framework.rank import current
@@ -102,10 +104,17 @@ def _joined(items: Any, join: Callable, start: bool) -> Any:
 
 
 def show(*args: Any, **kwargs: Any) -> None:
-    """`print(...)`: traced tensors are printed when the program comes by, with the words before them."""
+    """`print(...)`: traced tensors are printed when the program comes by, with the words before them.
+
+    Raises: TypeError for those that are to go to a file, or are inside of something else.
+    """
     if not any(map(traced, args)):
         print(*args, **kwargs)
         return
+    if kwargs.get("file") not in (None, sys.stdout):
+        raise TypeError(f"print: expected a traced tensor to be printed to stdout, got file={kwargs['file']!r} at "
+                        f"{user_line()}: the program prints when it runs. Return the tensor and print it outside, or "
+                        "compile in segments, to_static(full_graph=False)")
     words: list[str] = []
     for x in args:
         if traced(x):
@@ -123,6 +132,14 @@ def set_attribute(owner: Any, name: str, value: Any) -> None:
 
 def delete_attribute(owner: Any, name: str) -> None:
     delattr(Change(owner, f"(...).{name}"), name)
+
+
+def log(method: Callable, *args: Any, **kwargs: Any) -> Any:
+    """A function of `logging`, which would swallow the error that the text of a traced tensor is."""
+    for x in args:
+        if traced(x):
+            str(x)
+    return method(*args, **kwargs)
 
 
 def advance(iterator: Any, *default: Any) -> Any:

@@ -14,6 +14,7 @@ The library calls some functions that it is given, in the midst of a trace: thos
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import random
 import sysconfig
@@ -27,7 +28,7 @@ import numpy as np
 from minipd.autograd.py_layer import PyLayer
 from minipd.framework.constraints import PACKAGE
 from minipd.framework.rank import current
-from minipd.jit.dy2static.builtins import BUILTINS
+from minipd.jit.dy2static.builtins import BUILTINS, log
 from minipd.jit.dy2static.changes import Change, Changes, spent
 from minipd.jit.dy2static.merging import spelled
 from minipd.jit.dy2static.rewrite import rewritten
@@ -72,6 +73,8 @@ def Call(f: Any) -> Any:
             return BUILTINS.get(f, f)
         except TypeError:               # a method of something that has no hash
             return f
+    if getattr(f, "__module__", None) == logging.__name__ and kind in (types.FunctionType, types.MethodType):
+        return functools.partial(log, f)
     if kind is types.FunctionType:
         if getattr(f, "__not_to_static__", False):
             return f

@@ -6,6 +6,7 @@
     x in xs                 _jst.In(x, xs)
     a if c else b           _jst.IfExp(c, lambda: a, lambda: b)
     assert c, m             _jst.Assert(c, lambda: m)
+    raise E(m)              raise _jst.Told(lambda: E(m))
     a.b = x                 _jst.Change(a, 'a.b').b = x
     xs[i] = x               _jst.Change(xs, 'xs[]')[i] = x
     xs += ys                _jst.Change(xs, 'xs[]'); xs += ys
@@ -129,6 +130,12 @@ class Expressions(ast.NodeTransformer):
             node.test, node.msg = test, message[0]
             return node
         return at(ast.Expr(call("Assert", test, *map(thunk, message), place=node)), node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.stmt:
+        self.generic_visit(node)
+        if isinstance(node.exc, ast.Call) and movable(node.exc):
+            node.exc = call("Told", thunk(node.exc), place=node)
+        return node
 
     # ---------------------------------------------------------------------------------------------- comparisons
     def visit_Compare(self, node: ast.Compare) -> ast.expr:

@@ -1,6 +1,6 @@
 """What transformed code calls: the converters, under the names that stand in it as `_jst.If`, `_jst.While`, ..."""
 
-from minipd.jit.dy2static.asserts import Assert
+from minipd.jit.dy2static.asserts import Assert, Told
 from minipd.jit.dy2static.branches import If, IfExp
 from minipd.jit.dy2static.calls import Call
 from minipd.jit.dy2static.changes import Change, Rebind
@@ -8,4 +8,4 @@ from minipd.jit.dy2static.logic import And, Compare, In, Not, NotIn, Or
 from minipd.jit.dy2static.loops import For, While
 
 __all__ = ["And", "Assert", "Call", "Change", "Compare", "For", "If", "IfExp", "In", "Not", "NotIn", "Or", "Rebind",
-           "While"]
+           "Told", "While"]
