@@ -16,17 +16,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from minipd.framework.rank import current
 
 if TYPE_CHECKING:
     from minipd.framework.dim_solver import Facts
 
 PACKAGE = str(Path(__file__).resolve().parent.parent)
-_CURRENT: ContextVar[Constraints | None] = ContextVar("constraints", default=None)
-_ASKING: ContextVar[Asking | None] = ContextVar("asking", default=None)
 
 
 #: kind of an assumption -> its text
@@ -212,17 +211,18 @@ class Constraints:
 
     @contextmanager
     def collect(self, of_user: bool = False, sizes: dict[str, int] | None = None) -> Iterator[Constraints]:
-        """Makes this the record into which the dimension functions write, until the block ends.
+        """Makes this the record into which the dimension functions of this rank write, until the block ends.
 
         of_user: the block runs user code, whose questions about open sizes are answered and recorded (`asked`).  sizes:
         what decides them, the values of symbols in the call that is traced.
         """
-        token, asking = _CURRENT.set(self), _ASKING.set(Asking(self, sizes) if of_user else None)
+        context = current()
+        before = context.constraints, context.asking
+        context.constraints, context.asking = self, Asking(self, sizes) if of_user else None
         try:
             yield self
         finally:
-            _ASKING.reset(asking)
-            _CURRENT.reset(token)
+            context.constraints, context.asking = before
 
     def check(self, bindings: dict[str, int]) -> None:
         """Compares every assumption with the real sizes.  ValueError for the first one that does not hold."""
@@ -241,17 +241,17 @@ class Asking:
     """User code that is being traced.  constraints: what its questions are recorded in.  sizes: what decides them."""
 
     constraints: Constraints
-    sizes: dict[str, int] | None
+    sizes: dict[str, int] | None = None
 
 
 def current_asking() -> Asking | None:
     """The user code in force, or None if there is none."""
-    return _ASKING.get()
+    return current().asking
 
 
 def current_constraints() -> Constraints | None:
     """The record in force, or None outside of any trace."""
-    return _CURRENT.get()
+    return current().constraints
 
 
 def recorder(otherwise: str) -> Constraints:

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from minipd.framework import dtype as dtypes
+from minipd.framework.constraints import Asking, Constraints
 from minipd.framework.flags import flag_in
 from minipd.framework.meta import Meta, describe
 from minipd.framework.nan_inf import checked
@@ -51,6 +52,8 @@ class RankContext:
         self.middle: Any = None             # the dist interpreter
         self.amp: Any = None
         self.events: Any = None
+        self.constraints: Constraints | None = None     # where a trace records what it assumes of open sizes
+        self.asking: Asking | None = None               # the user code in force that asks about them
         self.saved_hooks: Any = None        # what the tape saves goes through them (`autograd.saved_hooks`)
         self.grad_enabled = True
         self.default_dtype = dtypes.float32.np
@@ -70,7 +73,8 @@ class RankContext:
         """The same rank in another thread: shared state, but eager, with a stack and a grad mode of its own."""
         other = copy.copy(self)
         other.ground, other.middle, other.amp, other.events, other.grad_enabled = Kernels(), None, None, None, True
-        other.saved_hooks = None
+        other.saved_hooks = other.constraints = other.asking = None
+        other.static_mode, other.programs = False, self.programs and self.programs.branch()
         other.compose()
         return other
 
@@ -98,6 +102,19 @@ class RankContext:
             handlers = [self.amp.over(handler) for handler in handlers]
         self.handlers: list[Callable] = handlers
         self.set_grad_enabled(self.grad_enabled)
+
+    def layers(self, names: Iterable[str]) -> dict[str, Any]:
+        """What is on now, by name."""
+        return {name: getattr(self, name) for name in names}
+
+    def switch(self, layers: dict[str, Any]) -> None:
+        """These instead of those that are on; others stay."""
+        for name, layer in layers.items():
+            setattr(self, name, layer)
+        if layers.keys() - {"grad_enabled"}:
+            self.compose()
+        else:
+            self.set_grad_enabled(self.grad_enabled)
 
     def set_grad_enabled(self, on: bool) -> None:
         """Record operators from now on, or not."""
@@ -250,34 +267,27 @@ def install_tape(factory: Callable[[Callable, Any], Callable]) -> None:
 
 
 class using:
-    """`with using(ground=..., middle=..., grad=..., amp=..., events=..., saved_hooks=...)`: other layers, for a while.
+    """`with using(ground=..., middle=..., grad=..., amp=..., events=...)`, and so on: other layers, for a while.
 
     Layers that are not named stay as they are.  Exception-safe, and one object may be entered again inside itself.
     """
 
     def __init__(self, ground: Any = _KEEP, middle: Any = _KEEP, grad: Any = _KEEP, amp: Any = _KEEP,
-                 events: Any = _KEEP, saved_hooks: Any = _KEEP):
+                 events: Any = _KEEP, saved_hooks: Any = _KEEP, constraints: Any = _KEEP, asking: Any = _KEEP):
         self.wanted = {k: v for k, v in (("ground", ground), ("middle", middle), ("grad_enabled", grad), ("amp", amp),
-                                         ("events", events), ("saved_hooks", saved_hooks)) if v is not _KEEP}
+                                         ("events", events), ("saved_hooks", saved_hooks),
+                                         ("constraints", constraints), ("asking", asking)) if v is not _KEEP}
         self.entered: list[tuple[RankContext, dict]] = []
 
     def __enter__(self) -> RankContext:
         ctx = current()
-        self.entered.append((ctx, {k: getattr(ctx, k) for k in self.wanted}))
-        _switch(ctx, self.wanted)
+        self.entered.append((ctx, ctx.layers(self.wanted)))
+        ctx.switch(self.wanted)
         return ctx
 
     def __exit__(self, *exc: object) -> None:
-        _switch(*self.entered.pop())
-
-
-def _switch(ctx: RankContext, layers: dict) -> None:
-    for k, v in layers.items():
-        setattr(ctx, k, v)
-    if layers.keys() - {"grad_enabled"}:
-        ctx.compose()
-    else:
-        ctx.set_grad_enabled(ctx.grad_enabled)
+        ctx, before = self.entered.pop()
+        ctx.switch(before)
 
 
 set_root(RankContext())

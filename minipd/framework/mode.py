@@ -40,15 +40,16 @@ def enable_static() -> None:
     if _switch is None:
         raise RuntimeError("enable_static: programs are built in chapter 2, and its floor is closed; "
                            "unset MINIPD_FLOOR")
-    current().static_mode = True
-    _switch(True)
+    if in_dynamic_mode():
+        current().static_mode = True
+        _switch(True)
 
 
 def disable_static(place: Any = None) -> None:
     """Compute at once again."""
     check_device("disable_static", place)
-    current().static_mode = False
-    if _switch is not None:
+    if _switch is not None and not in_dynamic_mode():
+        current().static_mode = False
         _switch(False)
 
 

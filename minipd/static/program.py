@@ -16,15 +16,16 @@ the value that was read, a run stores it.
 
 from __future__ import annotations
 
+import copy
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from minipd.framework import mode
-from minipd.framework.constraints import Constraints
+from minipd.framework.constraints import Asking, Constraints
 from minipd.framework.context import using
 from minipd.framework.dim import DimExpr
 from minipd.framework.meta import Meta
@@ -87,14 +88,14 @@ class Program(ir.Program):
         """A copy as a run wants it: outputs `fetch_0`, `fetch_1`, ... are the values asked for, and state that has been
         given a new value is written."""
         mapping = IrMapping()
-        copy = super().clone(mapping)
-        build = Trace(copy).build
+        run = super().clone(mapping)
+        build = Trace(run).build
         for name, (handle, read) in self.trace.state.items():
             if handle.payload is not read:
                 build.set_parameter(name, mapping.look_up(handle.payload))
         for i, value in enumerate(fetched):
             build.output(f"fetch_{i}", mapping.look_up(value))
-        return copy
+        return run
 
     def all_parameters(self) -> list[Parameter]:
         """The parameters that have been made in this program, in order."""
@@ -248,13 +249,24 @@ class StaticTrace(Trace):
 
 
 class Programs:
-    """What static mode has of its own in a rank: the default programs, the scope, and how to leave."""
+    """What static mode has of its own in a rank.
+
+    main, startup: the default programs.  scope: where their state is.  below: what is on where nothing is written; None
+    while that is so.  switches: how often static mode has been entered or left.
+    """
 
     def __init__(self) -> None:
         from minipd.static.scope import Scope
         self.main, self.startup = Program(), Program()
         self.scope: Any = Scope()
-        self.leave: ExitStack | None = None
+        self.below: dict[str, Any] | None = None
+        self.switches = 0
+
+    def branch(self) -> Programs:
+        """The same in another thread, which is not in static mode; what its guards change is its own."""
+        other = copy.copy(self)
+        other.below = None
+        return other
 
 
 def current_programs() -> Programs:
@@ -265,22 +277,28 @@ def current_programs() -> Programs:
     return context.programs
 
 
-@contextmanager
-def writing(program: ir.Program) -> Iterator[None]:
+def _writer(program: ir.Program) -> dict[str, Any]:
+    """What is on while code is written into `program`."""
+    return {"ground": program.trace, "middle": None, "constraints": program.constraints,    # type: ignore[attr-defined]
+            "asking": Asking(program.constraints)}
+
+
+def writing(program: ir.Program) -> using:
     """What is called inside is written into `program`."""
-    with using(ground=program.trace, middle=None), program.constraints.collect(True):   # type: ignore[attr-defined]
-        yield
+    return using(**_writer(program))
 
 
 def _switch(on: bool) -> None:
     """Enter static mode, or leave it."""
-    programs = current_programs()
-    if on and programs.leave is None:
-        programs.leave = ExitStack()
-        programs.leave.enter_context(writing(programs.main))
-    elif not on and programs.leave is not None:
-        leave, programs.leave = programs.leave, None
-        leave.close()
+    programs, context = current_programs(), current()
+    programs.switches += 1
+    if on:
+        writer = _writer(programs.main)
+        programs.below = programs.below or context.layers(writer)
+        context.switch(writer)
+    elif programs.below is not None:
+        context.switch(programs.below)
+        programs.below = None
 
 
 mode.install_static(_switch)
@@ -289,6 +307,8 @@ mode.install_static(_switch)
 @contextmanager
 def program_guard(main_program: Program, startup_program: Program | None = None) -> Iterator[None]:
     """Inside, these are the default programs, and code writes into them.
+
+    Static mode may be entered and left in there, and what has been switched stays so behind the block.
 
     >>> from minipd.static.declarations import data
     >>> main = Program()
@@ -302,15 +322,22 @@ def program_guard(main_program: Program, startup_program: Program | None = None)
     for program in (main_program, startup_program):
         if not isinstance(program, Program) and program is not None:
             raise TypeError(f"program_guard: expected a static.Program, got {type(program).__name__}")
-    programs = current_programs()
-    before = programs.main, programs.startup
+    programs, context, writer = current_programs(), current(), _writer(main_program)
+    defaults, switches = (programs.main, programs.startup), programs.switches
+    below, before = programs.below, context.layers(writer)
     programs.main = main_program
     programs.startup = programs.startup if startup_program is None else startup_program
+    programs.below = below or before
+    context.switch(writer)
     try:
-        with writing(main_program):
-            yield
+        yield
     finally:
-        programs.main, programs.startup = before
+        programs.main, programs.startup = defaults
+        if programs.switches == switches:
+            programs.below = below
+            context.switch(before)
+        elif context.static_mode:           # what was on before the block is not what was asked for in it
+            context.switch(_writer(programs.main))
 
 
 def default_main_program() -> Program:

@@ -11,11 +11,10 @@ PACKAGE = Path(__file__).parents[2] / "minipd"
 
 IMPORTED = "filled while modules are imported, then only read"
 ANSWERS = "remembers answers of a pure function, the same for all ranks"
-SWITCH = "says which rank, or which trace, is running here: a ContextVar, so each rank and thread has its own"
+SWITCH = "says which rank is running here: a ContextVar, so each rank and thread has its own"
 
 ALLOWED = {
     "framework/rank.py": {"_current": SWITCH, "_root": "the context outside of any rank, set once"},
-    "framework/constraints.py": {"_ASKING": SWITCH, "_CURRENT": SWITCH},
     "framework/context.py": {"_tape": IMPORTED},
     "framework/mode.py": {"_switch": IMPORTED},
     "framework/row.py": {"ROWS": IMPORTED},

@@ -2,12 +2,15 @@
 
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
 
 import minipd as paddle
 from minipd import nn, static
+from minipd.framework.context import Kernels
+from minipd.framework.rank import current
 from minipd.nn import functional as F
 
 RNG = np.random.default_rng(0)
@@ -220,6 +223,97 @@ def test_guards_nest_and_leave_the_defaults(programs):
     assert static.default_main_program() is outer and outer.num_ops() == 0 and inner.num_ops() > 1
     paddle.disable_static()
     assert paddle.in_dynamic_mode() and (paddle.ones([2]) + 1.0).tolist() == [2.0, 2.0]
+
+
+def mode_now():
+    """The program that a call is written into, None if it is computed; what is on besides must fit."""
+    context = current()
+    written = (paddle.ones([1]) + 1.0).payload
+    if isinstance(written, np.ndarray):
+        assert isinstance(context.ground, Kernels) and context.constraints is context.asking is None
+        return None
+    program = context.ground.program
+    assert list(program.global_block())[-1].result(0) is written
+    assert context.constraints is context.asking.constraints is program.constraints
+    return program
+
+
+@pytest.fixture
+def eager():
+    yield
+    paddle.disable_static()
+    assert mode_now() is None
+
+
+def test_static_mode_left_inside_of_a_guard_stays_left(eager):
+    main, inner = static.Program(), static.Program()
+    paddle.enable_static()
+    default = static.default_main_program()
+    with static.program_guard(main):
+        with static.program_guard(inner):
+            assert mode_now() is inner
+            paddle.disable_static()
+            assert mode_now() is None
+        assert mode_now() is None and static.default_main_program() is main
+        with static.program_guard(inner):
+            assert mode_now() is inner
+        assert mode_now() is None
+    assert mode_now() is None and static.default_main_program() is default
+
+
+def test_static_mode_entered_inside_of_a_guard_stays_entered(eager):
+    main, inner = static.Program(), static.Program()
+    default = static.default_main_program()
+    with static.program_guard(main):
+        with static.program_guard(inner):
+            paddle.enable_static()
+            assert mode_now() is inner
+        assert mode_now() is main
+    assert mode_now() is default
+    paddle.disable_static()
+    assert mode_now() is None
+
+
+def test_static_mode_left_and_entered_again_inside_of_a_guard(eager):
+    main, default = static.Program(), static.default_main_program()
+    for outside in (paddle.enable_static, paddle.disable_static):
+        outside()
+        with static.program_guard(main):
+            paddle.enable_static()
+            paddle.disable_static()
+            assert mode_now() is None
+            paddle.enable_static()
+            assert mode_now() is main
+        assert mode_now() is default
+        paddle.disable_static()
+        assert mode_now() is None
+
+
+def test_a_guard_in_eager_mode_ends_in_eager_mode(eager):
+    with static.program_guard(static.Program()) as _, static.program_guard(main := static.Program()):
+        assert mode_now() is main
+    assert mode_now() is None
+    with pytest.raises(ZeroDivisionError), static.program_guard(main):
+        paddle.enable_static()
+        paddle.disable_static()
+        1 / 0
+    assert mode_now() is None
+
+
+def test_a_thread_has_a_mode_of_its_own(eager):
+    def work():
+        before = mode_now()
+        paddle.enable_static()
+        found.append((before, mode_now(), static.default_main_program() is default))
+        paddle.disable_static()
+        found.append(mode_now())
+
+    found, default = [], static.default_main_program()
+    paddle.enable_static()
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [(None, default, True), None] and mode_now() is default
 
 
 @pytest.mark.parametrize("call, error, words", [
