@@ -10,7 +10,8 @@
 
 Positional parameters of `source` are tensors, keyword-only ones attributes (or constant operands) that a match binds.
 `result` and `constraint` take those of these names that they need.  In `result` they are tensors to compute with, and
-Python values; in `constraint`, which returns whether to rewrite, they have shapes and dtypes:
+Python values; in `constraint`, which returns whether to rewrite, they are values of the program (`x.shape`, `x.dtype`,
+`x.uses`):
 
     class RmsNorm:
         def source(x, weight, *, axis, epsilon):
@@ -22,42 +23,77 @@ Python values; in `constraint`, which returns whether to rewrite, they have shap
         def result(x, weight, epsilon):
             return ops.rms_norm(x, weight, epsilon=epsilon)
 
-(Paddle writes the source formula as a C++ or Python graph of named operators and tensors, `DrrPatternContext`; this is
-what that graph says.)
+What else a source may say:
+
+    def source(x, w, b=None):           a tensor that may be missing: the formula is read with it and without it, and
+        y = ops.matmul(x, w)            the longest that fits counts; the others get None for it
+        return y if b is None else y + b
+    def source(*xs, axis):              a list of tensors, of any length; `xs: list` is another
+        return ops.concat(*xs, axis=axis)
+    ops.split(x, ..., results=3)        so many results of an operator with any number; without it, all, as a list
+    return a, b                         several outputs
+    ops.exp(x).named("e")               a value in between, which constraints may ask for
+    ops.op("pd_op.if", c, regions=r)    an operation that is no call of a row, as a whole; `r` are its regions
+
+`post(...)`, if there is one, is called after each rewrite, with what it asks for: the source's names, `results` (the
+new values), `match`, `rewriter`.
 
 The result's operations are put where all inputs are there and no output has been used yet; where there is no such
 place, nothing is rewritten.
+
+(Paddle writes the source formula as a C++ or Python graph of named operators and tensors, `DrrPatternContext`; this is
+what that graph says.  `paddle_drr` has that class too.)
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from itertools import combinations
 from typing import Any
 
-from minipd.framework.row import Row
 from minipd.ir.block import Block
 from minipd.ir.operation import Operation
-from minipd.ir.trace import scalar_dtype
 from minipd.ir.value import Value, describe
-from minipd.passes.formula import Symbol
+from minipd.passes.explain import Explanation, explain
+from minipd.passes.formula import Symbol, ops, reading
 from minipd.passes.matching import Input, Match, Source
 from minipd.passes.pattern import RULES, PatternRewriter, RewriteError, RewritePattern, add_rule
+from minipd.passes.reading import call, optional, parameters
 from minipd.passes.rewriter import inherited
+from minipd.passes.writing import Writer
 
-__all__ = ["RULES", "DrrRule", "drr"]
+__all__ = ["RULES", "DrrRule", "Explanation", "drr", "explain", "ops"]
 
-def drr(pass_name: str | None = None, benefit: int = 1) -> Callable[[type], DrrRule]:
+
+def drr(pass_name: str | None = None, benefit: int = 1, commutative: bool | Collection[str] = True,
+        keep: bool = False) -> Callable[[type], DrrRule]:
     """Class decorator: the class becomes a rule, of the pass `pass_name` if that is given (several may share one).
 
     benefit: of the rules that match at one operation, the one with the most is tried first.
+    commutative: operators whose operands may be met in either order: those that commute (True), none (False), or those
+    that are named.
+    keep: what is between the inputs and the outputs may have other users, for which it stays; by default such a place
+    is no match, for it would be computed twice.
+
+    >>> @drr(commutative=False)
+    ... class Doubled:
+    ...     def source(x):
+    ...         return x + x
+    ...     def result(x):
+    ...         return x * 2.0
+    >>> Doubled
+    <rule Doubled: add>
     """
     def register(cls: type) -> DrrRule:
-        rule = DrrRule(cls, benefit)
+        rule = DrrRule(cls, benefit, commutative, keep)
         if pass_name is not None:
             add_rule(pass_name, rule)
         return rule
     return register
+
+
+#: what the functions of a rule may ask for besides the names of its source -> which functions
+OWN_NAMES = {"match": ("constraint", "result", "post"), "rewriter": ("post",), "results": ("post",)}
 
 
 class DrrRule(RewritePattern):
@@ -66,41 +102,87 @@ class DrrRule(RewritePattern):
     Raises: TypeError for formulas that make no rule, saying why.
     """
 
-    def __init__(self, cls: type, benefit: int = 1):
+    def __init__(self, cls: type, benefit: int = 1, commutative: bool | Collection[str] = True, keep: bool = False):
         parts = dict(vars(cls))
-        self.benefit, self._name, self.__doc__ = benefit, cls.__name__, cls.__doc__
-        self.source = Source(parts["source"], cls.__name__)
+        self.benefit, self._name, self._module, self.__doc__ = benefit, cls.__name__, cls.__module__, cls.__doc__
+        missing = [n for n in ("source", "result") if n not in parts]
+        if missing:
+            raise TypeError(f"rule {cls.__name__}: expected functions source and result, got no {missing[0]}")
+        may_miss = optional(parts["source"])
+        variants = [Source(parts["source"], cls.__name__, absent, commutative, keep)
+                    for n in range(len(may_miss) + 1) for absent in combinations(may_miss, n)]
+        #: what the source says, the longest formula first
+        self.sources = sorted(variants, key=lambda s: -len(s.nodes))
+        self.source = self.sources[0]
         self.result: Callable = parts["result"]
         self.constraint: Callable | None = parts.get("constraint")
-        self.roots = (self.source.outputs[0].node.name,)
-        names = (*self.source.inputs, *self.source.attrs)
-        for function in filter(None, (self.result, self.constraint)):
-            for name in inspect.signature(function).parameters:
-                if name not in names:
-                    raise TypeError(f"rule {cls.__name__}: parameter {name!r} of {function.__name__} is none of the "
-                                    f"source's: {', '.join(names)}")
+        self.post: Callable | None = parts.get("post")
+        self.roots = tuple(dict.fromkeys(s.outputs[0].node.name for s in self.sources))
+        names = [p.name for p in parameters(parts["source"])]
+        names += [n for s in self.sources for n in s.words if n not in names]
+        for part in ("result", "constraint", "post"):
+            for p in parameters(parts[part]) if part in parts else ():
+                if p.name not in names and part not in OWN_NAMES.get(p.name, ()):
+                    raise TypeError(f"rule {cls.__name__}: parameter {p.name!r} of {parts[part].__name__} is none of "
+                                    f"the source's: {', '.join(names)}")
 
     @property
     def name(self) -> str:
         return self._name
 
+    @property
+    def module(self) -> str:
+        return self._module
+
+    @property
+    def file(self) -> str:
+        return self.source.file
+
+    def __repr__(self) -> str:
+        return f"<rule {self.name}: {', '.join(n.name.removeprefix('pd_op.') for n in self.source.nodes)}>"
+
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> bool:
-        for match in self.source.matches(op):
-            if self.constraint is None or _call(self.constraint, match.names()):
-                place = _place(self.source, match)
-                if place is not None:
-                    self._rewrite(match, place, rewriter)
-                    return True
+        for source in self.sources:
+            for match in source.matches(op):
+                here = source.at(match)
+                if self.constraint is None or call(self.constraint, self._names(source, match)):
+                    place = self.place(here, match)
+                    if place is not None:
+                        self._rewrite(here, match, place, rewriter)
+                        return True
         return False
 
-    def _rewrite(self, match: Match, place: Operation, rewriter: PatternRewriter) -> None:
+    def place(self, source: Source, match: Match) -> Operation | None:
+        """The operation before which the result goes, None if there is none: `_place`, and behind the values in between
+        that the result may compute with, if they stay."""
+        found = _place(source, match)
+        kept = [match.values[p].get_defining_op() for p in source.words.values()] if source.keep else []
+        return None if found is None or any(op is not None and op.order >= found.order and op.parent is found.parent
+                                            for op in kept) else found
+
+    def _names(self, source: Source, match: Match) -> dict[str, Any]:
+        others = {n: None for s in self.sources for n in s.words}       # of variants that are longer
+        return {**others, **source.defaults, **match.names(), "match": match}
+
+    def _rewrite(self, source: Source, match: Match, place: Operation, rewriter: PatternRewriter) -> None:
         rewriter.set_insertion_point(place)
-        old = [match.values[o] for o in self.source.outputs]
-        anchor = match.nodes[self.source.outputs[0].node]
-        writer = Writer(rewriter, inherited(anchor))
-        names = {n: Symbol(writer, x) if isinstance(x, Value) else x for n, x in match.names().items()}
-        results = _call(self.result, names)
-        results = results if isinstance(results, tuple) else (results,)
+        old = [match.values[o] for o in source.outputs]
+        writer = Writer(rewriter, inherited(match.nodes[source.outputs[0].node]), f"rule {self.name}")
+        names = self._names(source, match)
+        with reading(writer):
+            results = call(self.result, {n: writer.symbol(x) for n, x in names.items()})
+        new = self._checked(results, old)
+        for before, after in zip(old, new, strict=True):
+            if after in writer.written:                     # (not an input that is passed through)
+                after.stop_gradient = before.stop_gradient
+            rewriter.replace_all_uses(before, after)
+        self._erase(source, match, place, rewriter)
+        if self.post is not None:
+            call(self.post, {**names, "results": new, "rewriter": rewriter})
+
+    def _checked(self, results: Any, old: list[Value]) -> list[Value]:
+        """The values that take over from `old`."""
+        results = results if isinstance(results, (tuple, list)) else (results,)
         new = [r.meaning if isinstance(r, Symbol) else r for r in results]
         if len(new) != len(old):
             raise RewriteError(f"rule {self.name}: expected {len(old)} results, as the source has, got {len(new)}")
@@ -108,35 +190,22 @@ class DrrRule(RewritePattern):
             if not isinstance(after, Value) or after.type() != before.type():
                 raise RewriteError(f"rule {self.name}: expected a result of type {before.type()}, got "
                                    f"{describe(after)}; add a constraint that refuses such a match")
-            if after in writer.written:                     # (not an input that is passed through)
-                after.stop_gradient = before.stop_gradient
-            rewriter.replace_all_uses(before, after)
+        return new
+
+    def _erase(self, source: Source, match: Match, place: Operation, rewriter: PatternRewriter) -> None:
+        """Erase what was matched, users first; with `keep`, what others or the result use stays."""
         block = place.parent
         assert block is not None
         block.number()
-        for gone in sorted(match.ops, key=lambda o: -o.order):          # users first
-            if gone not in rewriter.erased:
+        for gone in sorted(match.ops, key=lambda o: -o.order):
+            if gone in rewriter.erased:
+                continue
+            used = next((r for r in gone.results() if not r.use_empty()), None)
+            if used is None:
                 rewriter.erase_op(gone)
-
-
-class Writer:
-    """The interpreter of a result formula: a call is inserted into the program."""
-
-    def __init__(self, rewriter: PatternRewriter, facts: dict[str, Any]):
-        self.rewriter, self.facts = rewriter, facts
-        self.written: set[Value] = set()
-
-    def call(self, row: Row, operands: tuple, attrs: dict[str, Any]) -> Any:
-        given = [x.meaning if isinstance(x, Symbol) else x for x in operands]
-        values = [x if isinstance(x, Value) else self.rewriter.full((), x, scalar_dtype(x, given)) for x in given]
-        results = self.rewriter.call(row, values, attrs, self.facts)
-        self.written.update(results)
-        symbols = tuple(Symbol(self, r) for r in results)
-        return symbols if row.multi else symbols[0]
-
-
-def _call(function: Callable, names: dict[str, Any]) -> Any:
-    return function(**{name: names[name] for name in inspect.signature(function).parameters})
+            elif not source.keep:
+                raise RewriteError(f"rule {self.name}: expected a result that does without {describe(used)}, which is "
+                                   "matched, and gone after it; compute it again, or write @drr(..., keep=True)")
 
 
 def _place(source: Source, match: Match) -> Operation | None:
@@ -169,3 +238,6 @@ def _in_block(op: Operation, block: Block) -> Operation:
         assert parent is not None, "a value is used outside of the block that defines it"
         op = parent
     return op
+
+
+drr.explain = explain           # type: ignore[attr-defined]   # `from minipd.passes.drr import drr`; drr.explain(...)

@@ -1,14 +1,14 @@
 """Where a formula stands in a program.
 
-The source formula of a rule is traced once into a small pattern program: nodes (calls of rows) between inputs and
-outputs.  It is matched along the use-def chains, starting at the operation of its first output: each step goes from
-what is bound already to the operation that defines a value of the pattern, or, where only an operand is known (a second
-output), to one that uses it.  Where an operation's operands commute both orders are tried, and a step that fails takes
-the last choice back.
+The source formula of a rule is traced once into a small pattern program: nodes (`nodes`) between inputs and outputs.
+It is matched along the use-def chains, starting at the operation of its first output: each step goes from what is bound
+already to the operation that defines a value of the pattern, or, where only an operand is known (a second output), to
+one that uses it.  Where an operation's operands commute both orders are tried, and a step that fails takes the last
+choice back.
 
 What a match must fulfil besides:
 
-* a name that occurs twice means one value, one attribute;
+* a name that occurs twice means one value, one attribute, one list;
 * a value between the inputs and the outputs has no user outside of the match (it would be gone);
 * everything stands in one block;
 * a gradient flows through all of it or through none: fusing what `no_grad` has cut would join it again.
@@ -16,63 +16,49 @@ What a match must fulfil besides:
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator
+import copy
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from minipd.framework import dtype as dtypes
-from minipd.framework.row import Row, Trait
 from minipd.ir.operation import Operation
-from minipd.ir.schema import constant_of, op_attrs, result_values, tensor_operands, vector_result
+from minipd.ir.schema import constant_of
+from minipd.ir.types import TensorType
 from minipd.ir.value import Value
-from minipd.passes.formula import Attr, Symbol
+from minipd.passes.formula import Attr
+from minipd.passes.nodes import Input, Inputs, Node, Output, Outputs
+from minipd.passes.reading import Reader
 
-__all__ = ["Match", "Source"]
-
-
-@dataclass(eq=False)
-class Node:
-    """A call in the pattern.  operands: Inputs, Outputs, Attrs, numbers; attrs: values and Attrs, all of the row's."""
-
-    row: Row
-    operands: tuple[Any, ...]
-    attrs: dict[str, Any]
-
-    def __post_init__(self) -> None:
-        self.name = f"{self.row.dialect}.{self.row.name}"       # of the operation
-
-
-@dataclass(frozen=True)
-class Input:
-    """A tensor that the formula is given."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class Output:
-    """Result `index` of a node."""
-
-    node: Node
-    index: int
+__all__ = ["Input", "Match", "Output", "Source"]
 
 
 @dataclass
 class Match:
-    """What a pattern's names stand for.  ops: all that is matched, bundles of variadic operands included."""
+    """What a pattern's names stand for.
+
+    values: by Input and Output.  attrs: by name.  lists: how many tensors there are in each list of any number.
+    nodes: operations by node.  ops: all that is matched, bundles of variadic operands included.
+    words: values between inputs and outputs that the formula names.
+    """
 
     values: dict[Input | Output, Value] = field(default_factory=dict)
     attrs: dict[str, Any] = field(default_factory=dict)
+    lists: dict[Inputs | Outputs, int] = field(default_factory=dict)
     nodes: dict[Node, Operation] = field(default_factory=dict)
     ops: dict[Operation, None] = field(default_factory=dict)
+    words: dict[str, Input | Output] = field(default_factory=dict)
 
     def copy(self) -> Match:
-        return Match(dict(self.values), dict(self.attrs), dict(self.nodes), dict(self.ops))
+        return Match(dict(self.values), dict(self.attrs), dict(self.lists), dict(self.nodes), dict(self.ops),
+                     self.words)
 
     def names(self) -> dict[str, Any]:
-        """Tensors and attributes by their names in the formula."""
-        return {**{p.name: v for p, v in self.values.items() if isinstance(p, Input)}, **self.attrs}
+        """Tensors, lists of them and attributes by their names in the formula."""
+        tensors = {p.name: v for p, v in self.values.items() if isinstance(p, Input) and p.index is None}
+        lists = {p.name: tuple(self.values[p[i]] for i in range(n)) for p, n in self.lists.items()
+                 if isinstance(p, Inputs)}
+        return {**{n: self.values[p] for n, p in self.words.items()}, **tensors, **lists, **self.attrs}
 
     def value(self, pattern: Input | Output, value: Value) -> bool:
         """Let a name stand for a value; False if it stands for another one."""
@@ -81,83 +67,80 @@ class Match:
     def take(self, node: Node, op: Operation) -> None:
         """Let a node stand for an operation, which is matched now, and with it the bundle of its variadic operands."""
         self.nodes[node] = op
-        self.ops[op] = None
-        if node.row.variadic:
-            bundle = op.operand_source(len(node.row.inputs) - 1).get_defining_op()
-            assert bundle is not None, "tensor_operands has looked through it"
-            self.ops[bundle] = None
+        self.ops.update(dict.fromkeys(node.parts_of(op)))
 
     def attr(self, name: str, value: Any) -> bool:
         """The same for an attribute."""
         return name in self.attrs and equal(self.attrs[name], value) or self.attrs.setdefault(name, value) is value
 
+    def number(self, which: Inputs | Outputs, count: int) -> bool:
+        """The same for how many tensors a list has."""
+        return count >= 0 and self.lists.setdefault(which, count) == count
+
 
 class Source:
-    """A traced source formula.
+    """A source formula as a pattern: nodes, which of their results are the outputs, and the order of matching.
 
-    function: its positional parameters are tensors, its keyword-only ones attributes that a match binds.
+    function: see `reading.Reader`, which reads it.  keep: values between inputs and outputs may be read by others;
+    their operations stay.
     Raises: TypeError for a formula that is no pattern, saying why.
     """
 
-    def __init__(self, function: Callable, name: str):
-        self.name, self.nodes = name, list[Node]()
-        parameters = inspect.signature(function).parameters.values()
-        self.inputs = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
-        self.attrs = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
-        result = function(*(Symbol(self, Input(n)) for n in self.inputs), **{n: Attr(n) for n in self.attrs})
-        results = result if isinstance(result, tuple) else (result,)
-        self.outputs = tuple(self._output(r) for r in results)
-        self.plan = self._plan()
+    def __init__(self, function: Callable, name: str, absent: Collection[str] = (),
+                 commutative: bool | Collection[str] = True, keep: bool = False):
+        reader = Reader(function, name, absent, commutative)
+        self.defaults = reader.defaults
+        self._set(reader.what, reader.nodes, reader.outputs, reader.words, reader.asked, keep)
 
-    # ----------------------------------------------------------------------------------------------- the pattern
-    def call(self, row: Row, operands: tuple, attrs: dict[str, Any]) -> Any:
-        """A call in the formula: a node of the pattern."""
-        unknown = attrs.keys() - row.attrs.keys()
-        attrs = {name: attrs.get(name, default) for name, default in row.attrs.items()}
-        missing = [name for name, value in attrs.items() if value is inspect.Parameter.empty]
-        if unknown or missing:
-            raise self._wrong(f"{row.name} has the attributes {', '.join(row.attrs) or 'none'}; "
-                              + ", ".join([f"unknown {n}" for n in unknown] + [f"missing {n}" for n in missing]))
-        node = Node(row, tuple(x.meaning if isinstance(x, Symbol) else x for x in operands), attrs)
-        self.nodes.append(node)
-        if not row.multi:
-            return Symbol(self, Output(node, 0))
-        if vector_result(row):
-            raise self._wrong(f"{row.name} has any number of results; match what it is made of instead")
-        return tuple(Symbol(self, Output(node, i)) for i in range(len(row.outputs)))
+    @classmethod
+    def of(cls, what: str, nodes: Sequence[Node], outputs: Sequence[Output],
+           words: dict[str, Input | Output]) -> Source:
+        """The pattern that is made of these nodes.  words: names of values that are no inputs."""
+        source = cls.__new__(cls)
+        source.defaults = {}
+        source._set(what, nodes, outputs, words, (), False)
+        return source
+
+    def _set(self, what: str, nodes: Sequence[Node], outputs: Sequence[Output | Outputs],
+             words: dict[str, Input | Output], asked: Collection[str], keep: bool) -> None:
+        self.what, self.nodes, self.words, self.keep = what, list(nodes), words, keep
+        self.outputs: tuple[Any, ...] = tuple(outputs)
+        self.plan = self._plan(self.outputs[0].node, asked)
+
+    def started_at(self, node: Node) -> Source:
+        """The same pattern, matched from another node on."""
+        other = copy.copy(self)
+        other.plan = self._plan(node, ())
+        return other
 
     def _wrong(self, problem: str) -> TypeError:
-        return TypeError(f"source formula of {self.name}: {problem}")
+        return TypeError(f"{self.what}: {problem}")
 
-    def _output(self, result: Any) -> Output:
-        if not isinstance(result, Symbol) or not isinstance(result.meaning, Output):
-            raise self._wrong(f"expected it to return results of operators, got {result!r}")
-        return result.meaning
-
-    def _plan(self) -> list[tuple[Node, Input | Output | None]]:
+    def _plan(self, start: Node, asked: Collection[str]) -> list[tuple[Node, Input | Output | None]]:
         """The nodes in the order of matching, each with a bound value next to it: one of its results, or an operand.
 
         The first has none: it is where matching starts.
         """
         plan: list[tuple[Node, Input | Output | None]] = []
-        known: dict[Input | Output, None] = {}
+        known: dict[Any, None] = {}
         rest = dict.fromkeys(self.nodes)
-        step: tuple[Node, Input | Output | None] | None = (self.outputs[0].node, None)
+        step: tuple[Node, Any] | None = (start, None)
         while step is not None:
             plan.append(step)
             node = step[0]
             del rest[node]
-            known.update(dict.fromkeys(x for x in node.operands if isinstance(x, (Input, Output))))
-            known.update((Output(node, i), None) for i in range(len(node.row.outputs)))
-            defining = ((v.node, v) for v in known if isinstance(v, Output) and v.node in rest)
+            known.update(dict.fromkeys(x for x in node.operands if isinstance(x, (Input, Output, Inputs, Outputs))))
+            known.update(dict.fromkeys(node.outputs))
+            defining = ((v.node, v) for v in known if isinstance(v, (Output, Outputs)) and v.node in rest)
             using = ((n, v) for n in rest for v in n.operands if v in known)
             step = next(defining, None) or next(using, None)
         if rest:
-            raise self._wrong(f"{next(iter(rest)).row.name} has no connection to the first result; a pattern is one "
-                              "connected piece")
-        bound = {p.name for p in known if isinstance(p, Input)} | {
-            x.name for n in self.nodes for x in (*n.operands, *n.attrs.values()) if isinstance(x, Attr)}
-        unused = [n for n in (*self.inputs, *self.attrs) if n not in bound]
+            raise self._wrong(f"{next(iter(rest)).name.partition('.')[2]} has no connection to the first result; a "
+                              "pattern is one connected piece")
+        bound = {p.name for p in known if isinstance(p, (Input, Inputs))} | {
+            x.name for n in self.nodes for x in (*n.operands, *n.attrs.values(), getattr(n, "regions", None))
+            if isinstance(x, Attr)}
+        unused = [n for n in asked if n not in bound]
         if unused:
             raise self._wrong(f"parameter {unused[0]!r} occurs nowhere, so no match can tell what it stands for")
         return plan
@@ -165,9 +148,19 @@ class Source:
     # ---------------------------------------------------------------------------------------------------- matching
     def matches(self, op: Operation) -> Iterator[Match]:
         """Every way in which the pattern stands in the program with its first output computed by `op`."""
-        for match in self._extend(Match(), 0, op):
-            if self._is_closed(match) and self._gradients_agree(match):
+        for match in self._extend(Match(words=self.words), 0, op):
+            here = self.at(match)
+            if (here._is_closed(match) or self.keep and in_one_block(match)) and here._gradients_agree(match):
                 yield match
+
+    def at(self, match: Match) -> Source:
+        """The pattern with as many outputs as it has in this match."""
+        if not any(isinstance(o, Outputs) for o in self.outputs):
+            return self
+        other = copy.copy(self)
+        other.outputs = tuple(x for o in self.outputs for x in (
+            (o[i] for i in range(match.lists[o])) if isinstance(o, Outputs) else (o,)))
+        return other
 
     def _extend(self, match: Match, step: int, start: Operation) -> Iterator[Match]:
         """All complete matches that extend `match`, of which the first `step` nodes are bound."""
@@ -179,42 +172,47 @@ class Source:
             for extended in self._bind(node, op, match):
                 yield from self._extend(extended, step + 1, start)
 
-    def _candidates(self, node: Node, via: Input | Output | None, match: Match, start: Operation) -> list[Operation]:
+    def _candidates(self, node: Node, via: Any, match: Match, start: Operation) -> list[Operation]:
         if via is None:
             return [start]
-        value = match.values[via]
-        if isinstance(via, Output) and via.node is node:
-            op = value.get_defining_op()
-            return [] if op is None else [op]
-        return [op for op in value.all_used_ops() if op.name() == node.name and op not in match.ops]
+        value = match.values.get(via[0] if isinstance(via, (Inputs, Outputs)) else via)
+        if value is None:               # an empty list leads nowhere
+            return []
+        if isinstance(via, (Output, Outputs)) and via.node is node:
+            op = node.maker_of(value)
+            return [] if op is None or op in match.ops else [op]
+        return [op for op in node.users_of(value) if op not in match.ops]
 
     def _bind(self, node: Node, op: Operation, match: Match) -> Iterator[Match]:
         """Copies of `match` in which `node` stands for `op`: one for each order of the operands that fits.
 
         `op` must have the node's name, stand in a block, and have as many operands.  Each operand must meet the node's
         (`_meets`), each attribute agree with the node's (`_agrees`), and each result be the value of the node's Output
-        of that index.  Operands of commutative operators may be reversed.  `match` itself stays as it is.
+        of that index.  Operands that commute may be reversed.  `match` itself stays as it is.
         """
         if op.name() != node.name or op.parent is None:
             return
-        if not node.row.variadic:               # most candidates end here, where it costs least
-            makers = {p.node.name for p in node.operands if isinstance(p, Output)}
-            if makers and not makers <= {maker.name() for v in op.operands_source() if (maker := v.get_defining_op())}:
+        if node.makers:                         # most candidates end here, where it costs least
+            made_by = {maker.name() for v in op.operands_source() if v is not None and (maker := v.get_defining_op())}
+            if not node.makers <= made_by:
                 return
         try:
-            operands, attrs = tensor_operands(op), op_attrs(op)
+            operands, attrs = node.read(op)
         except ValueError:                      # a vector of unknown parts, an attribute known at run time only
             return
-        if len(operands) != len(node.operands):
+        results = node.results_of(op)
+        wanted = spread(node, len(operands))
+        if wanted is None or not node.number_fits(len(results)):
             return
         orders = [operands]
-        if Trait.COMMUTATIVE in node.row.traits and operands[0] is not operands[-1]:
+        if node.commutes and operands[0] is not operands[-1]:
             orders.append(operands[::-1])
         for order in orders:
             found = match.copy()
-            if all(_meets(found, p, v) for p, v in zip(node.operands, order, strict=True)) and all(
+            if all(_meets(found, p, v) for p, v in zip(wanted, order, strict=True)) and all(
                     _agrees(found, p, attrs.get(n)) for n, p in node.attrs.items()) and all(
-                    found.value(Output(node, i), v) for i, v in enumerate(result_values(op))):
+                    found.value(Output(node, i), v) for i, v in enumerate(results)) and (
+                    node.plain or _rest(found, node, op, len(operands), len(results))):
                 found.take(node, op)
                 yield found
 
@@ -230,9 +228,38 @@ class Source:
     def _gradients_agree(self, match: Match) -> bool:
         if all(match.values[o].stop_gradient for o in self.outputs):
             return True
-        return not any(r.stop_gradient and r.dtype in dtypes.INEXACT
-                       for op in match.nodes.values() if any(not v.stop_gradient for v in tensor_operands(op))
-                       for r in op.results())
+        return not any(r.stop_gradient and isinstance(r.type(), TensorType) and r.dtype in dtypes.INEXACT
+                       for node, op in match.nodes.items()
+                       if any(not v.stop_gradient for v in node.read(op)[0] if v is not None)
+                       for r in node.results_of(op))
+
+
+def in_one_block(match: Match) -> bool:
+    block = next(iter(match.ops)).parent
+    return all(op.parent is block for op in match.ops)
+
+
+def spread(node: Node, count: int) -> tuple[Any, ...] | None:
+    """What `count` operands must meet, a list spread out; None if the node has another number of them."""
+    at = node.list_at
+    if at is None:
+        return node.operands if len(node.operands) == count else None
+    rest = count - len(node.operands) + 1
+    if rest < 0:
+        return None
+    return (*node.operands[:at], *(node.operands[at][i] for i in range(rest)), *node.operands[at + 1:])
+
+
+def _rest(match: Match, node: Node, op: Operation, operands: int, results: int) -> bool:
+    """Whether the lists among operands and results have the lengths that they have elsewhere, and what the node says of
+    the operation as a whole agrees.  What its regions read is an input of the match, too."""
+    if node.list_at is not None and not match.number(node.operands[node.list_at], operands - len(node.operands) + 1):
+        return False
+    if node.any_results and not match.number(Outputs(node), results):
+        return False
+    names, values = node.extra(op)
+    return all(match.attr(n, x) for n, x in names.items()) and all(
+        match.value(Input(f"read inside of {node.name} {len(match.nodes)}", i), v) for i, v in enumerate(values))
 
 
 def _meets(match: Match, pattern: Any, value: Value) -> bool:
@@ -240,8 +267,10 @@ def _meets(match: Match, pattern: Any, value: Value) -> bool:
     if isinstance(pattern, Input):
         return match.value(pattern, value)
     if isinstance(pattern, Output):         # looked at already now: most candidates fail here, and cost little
-        op = value.get_defining_op()
+        op = pattern.node.maker_of(value)
         return op is not None and op.name() == pattern.node.name and match.value(pattern, value)
+    if pattern is None or value is None:    # an operand that is left out
+        return pattern is value
     number = constant_of(value) if value.shape == () else None
     return number is not None and _agrees(match, pattern, number)
 

@@ -48,6 +48,7 @@ ALLOWED = {
     "jit/reads.py": {"_returns": ANSWERS},
     "jit/stages.py": {"STAGES": IMPORTED},
     "nn/tree.py": {"CHANGES": "counts; who remembers attributes of layers looks again when any rank's has changed"},
+    "passes/formula.py": {"READER": SWITCH},
     "passes/pattern.py": {"RULES": IMPORTED, "_WATCH": SWITCH},
     "passes/table.py": {"MAKERS": IMPORTED},
     "dist/spmd/table.py": {"RULES": IMPORTED},

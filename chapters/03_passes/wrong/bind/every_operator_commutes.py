@@ -1,6 +1,7 @@
 # The operands of every operator are reversed, a - b too.
 from minipd.ir.schema import op_attrs, result_values, tensor_operands
-from minipd.passes.matching import Output, _agrees, _meets
+from minipd.passes.matching import _agrees, _meets
+from minipd.passes.nodes import Output
 
 
 class Source:

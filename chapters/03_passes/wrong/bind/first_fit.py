@@ -1,7 +1,8 @@
 # Only the first order that fits: if the match fails later on, the other one is never tried.
 from minipd.framework.row import Trait
 from minipd.ir.schema import op_attrs, result_values, tensor_operands
-from minipd.passes.matching import Output, _agrees, _meets
+from minipd.passes.matching import _agrees, _meets
+from minipd.passes.nodes import Output
 
 
 class Source:

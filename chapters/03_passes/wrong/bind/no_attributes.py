@@ -1,7 +1,8 @@
 # Attributes are not compared: a sum over another axis matches.
 from minipd.framework.row import Trait
 from minipd.ir.schema import result_values, tensor_operands
-from minipd.passes.matching import Output, _meets
+from minipd.passes.matching import _meets
+from minipd.passes.nodes import Output
 
 
 class Source:

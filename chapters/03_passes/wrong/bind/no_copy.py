@@ -1,7 +1,8 @@
 # No copy: what the order that failed has bound is still bound when the other one is tried.
 from minipd.framework.row import Trait
 from minipd.ir.schema import op_attrs, result_values, tensor_operands
-from minipd.passes.matching import Output, _agrees, _meets
+from minipd.passes.matching import _agrees, _meets
+from minipd.passes.nodes import Output
 
 
 class Source:

@@ -1,7 +1,8 @@
 # The number of operands is not compared: a concat of three is taken for one of two.
 from minipd.framework.row import Trait
 from minipd.ir.schema import op_attrs, result_values, tensor_operands
-from minipd.passes.matching import Output, _agrees, _meets
+from minipd.passes.matching import _agrees, _meets
+from minipd.passes.nodes import Output
 
 
 class Source:
