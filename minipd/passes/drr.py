@@ -104,6 +104,7 @@ class DrrRule(RewritePattern):
 
     def __init__(self, cls: type, benefit: int = 1, commutative: bool | Collection[str] = True, keep: bool = False):
         parts = dict(vars(cls))
+        self._file = parts["source"].__code__.co_filename if "source" in parts else ""
         self.benefit, self._name, self._module, self.__doc__ = benefit, cls.__name__, cls.__module__, cls.__doc__
         missing = [n for n in ("source", "result") if n not in parts]
         if missing:
@@ -136,7 +137,7 @@ class DrrRule(RewritePattern):
 
     @property
     def file(self) -> str:
-        return self.source.file
+        return self._file
 
     def __repr__(self) -> str:
         return f"<rule {self.name}: {', '.join(n.name.removeprefix('pd_op.') for n in self.source.nodes)}>"
