@@ -19,6 +19,7 @@ from minipd.ir.operation import Operation
 from minipd.ir.program import Program
 from minipd.ir.schema import is_pure, number_of_tensors
 from minipd.ir.traits import IrTrait
+from minipd.passes.base import Pass
 from minipd.passes.table import register_pass
 
 __all__ = ["CommonSubexpressionElimination"]
@@ -33,10 +34,10 @@ Table = dict[Any, Operation]
 
 
 @register_pass("common_subexpression_elimination_pass")
-class CommonSubexpressionElimination:
+class CommonSubexpressionElimination(Pass):
     """The number of changes is the number of operations that are gone."""
 
-    name = "common_subexpression_elimination_pass"
+    exact = True
 
     def run(self, program: Program) -> int:
         removed = 0

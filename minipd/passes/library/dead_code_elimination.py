@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from minipd.ir.dce import remove_dead_ops
 from minipd.ir.program import Program
+from minipd.passes.base import Pass
 from minipd.passes.table import register_pass
 
 __all__ = ["DeadCodeElimination"]
 
 
 @register_pass("dead_code_elimination_pass")
-class DeadCodeElimination:
+class DeadCodeElimination(Pass):
     """The number of changes is the number of operations that are gone."""
 
-    name = "dead_code_elimination_pass"
+    opt_level, exact = 0, True
 
     def run(self, program: Program) -> int:
         return remove_dead_ops(program)

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from minipd.ir.operation import Operation
-from minipd.ir.program import Program
 from minipd.ir.schema import op_attrs, tensor_operands
-from minipd.passes.pattern import PatternRewriter, RewritePattern, apply_patterns_greedily
+from minipd.passes.base import PatternRewritePass
+from minipd.passes.pattern import PatternRewriter, RewritePattern
 from minipd.passes.table import register_pass
 
 __all__ = ["IdentityOpClean"]
@@ -54,10 +54,7 @@ class RemoveIdentity(RewritePattern):
 
 
 @register_pass("identity_op_clean_pass")
-class IdentityOpClean:
+class IdentityOpClean(PatternRewritePass):
     """The number of changes is the number of operations that are gone."""
 
-    name = "identity_op_clean_pass"
-
-    def run(self, program: Program) -> int:
-        return apply_patterns_greedily(program, [RemoveIdentity()])
+    opt_level, exact, patterns = 0, True, (RemoveIdentity,)
