@@ -1,12 +1,18 @@
 """Passes: programs to better programs that compute the same.
 
+    base            what passes are made from: classes, functions, patterns
     manager         PassManager: several passes in order, watched
-    table           passes by name
+    table, listing  passes by name; the table as text
+    plugins         passes in a file of the user's own
     pattern         rewriting by local rules until none fires
+    rewriter        the builder that rules change programs with, and who is told
     formula, drr    declarative rules: two formulas
     matching        where a formula stands in a program
     library/        the passes, one file each
+    pipelines       which passes run where
     fusion          what is fused in a forward program before its gradient is appended
+    compare, show   whether two programs compute the same; what a pass does, as text
+    bisection       which pass, and which rewrite, changes what a program computes
 
 >>> from minipd.framework.meta import Meta
 >>> from minipd.framework import dtype as dtypes
@@ -21,8 +27,22 @@
 """
 
 from minipd.passes import library
+from minipd.passes.base import FunctionPass, Pass, PatternRewritePass
+from minipd.passes.bisection import Culprit, bisect
 from minipd.passes.fusion import fuse_forward
-from minipd.passes.manager import PassManager
-from minipd.passes.table import create_pass, pass_names
+from minipd.passes.manager import PassManager, PassRun
+from minipd.passes.pattern import (
+    Listener,
+    PatternRewriter,
+    RewriteError,
+    RewritePattern,
+    apply_patterns_greedily,
+    watching_rewrites,
+)
+from minipd.passes.plugins import load_passes
+from minipd.passes.table import create_pass, function_pass, pass_names, register_pass
 
-__all__ = ["PassManager", "create_pass", "fuse_forward", "library", "pass_names"]
+__all__ = ["Culprit", "FunctionPass", "Listener", "Pass", "PassManager", "PassRun", "PatternRewritePass",
+           "PatternRewriter", "RewriteError", "RewritePattern", "apply_patterns_greedily", "bisect", "create_pass",
+           "function_pass", "fuse_forward", "library", "load_passes", "pass_names", "register_pass",
+           "watching_rewrites"]

@@ -122,7 +122,7 @@ def _numbers_differ(name: str, a: np.ndarray, b: np.ndarray, rtol: float | None)
     place = tuple(int(i) for i in np.argwhere(apart)[0])
     size = "" if ratio is None else f"; the largest difference is {ratio:.3g} of the largest number"
     where = f"{name}[{', '.join(map(str, place))}]" if place else name
-    return f"{where}: expected {a[place]}, got {b[place]} ({int(apart.sum())} of {a.size} numbers differ{size})"
+    return f"{where}: expected {a[place]!s}, got {b[place]!s} ({int(apart.sum())} of {a.size} numbers differ{size})"
 
 
 # ----------------------------------------------------------------------------------------------- drawing

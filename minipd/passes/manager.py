@@ -85,6 +85,9 @@ class PassManager:
         rules = [rules] if isinstance(rules, RewritePattern) else list(rules)
         self._passes.append(PatternRewritePass(name, rules))
 
+    def __iter__(self) -> Iterator[floors.Pass]:
+        return iter(self._passes)
+
     def passes(self) -> list[str]:
         """The names, in order."""
         return [p.name for p in self._passes]

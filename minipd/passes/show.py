@@ -19,7 +19,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from minipd.framework import dtype as dtypes
@@ -39,7 +39,7 @@ from minipd.passes.manager import PassManager
 from minipd.passes.table import create_pass, pass_options
 from minipd.static.input import InputSpec
 
-__all__ = ["before_after", "brief", "program_of", "show"]
+__all__ = ["Brief", "before_after", "brief", "program_of", "show"]
 
 
 def show(text: str) -> None:
@@ -120,15 +120,22 @@ def brief(program: Program) -> str:
     b = sum(a, axis=(1,))
     return b
     """
-    return "\n".join(_Brief(program).block(program.global_block()))
+    return Brief(program).text
 
 
-class _Brief:
-    def __init__(self, program: Program) -> None:
+class Brief:
+    """The short text of a program, and what its values are called there.
+
+    given: names for some of them, which no others get.
+    """
+
+    def __init__(self, program: Program, given: Mapping[Value, str] | None = None) -> None:
+        self.given = dict(given or {})
         self.names: dict[Value, str] = {}
         taken = {op.attributes[n].value for op in program.walk() for n in ("name", "parameter_name")
-                 if op.name() in ("pd_op.data", "builtin.parameter") and n in op.attributes}
+                 if op.name() in ("pd_op.data", "builtin.parameter") and n in op.attributes} | {*self.given.values()}
         self.fresh = (name for name in _letters() if name not in taken)
+        self.text = "\n".join(self.block(program.global_block()))
 
     def block(self, block: Block) -> Iterator[str]:
         """The lines of a block; its outputs are its last line."""
@@ -161,14 +168,14 @@ class _Brief:
         called, arguments = op.name().removeprefix("pd_op.").removeprefix("builtin."), self.arguments(op)
         made = result_values(op) or op.results()        # of a vector, what it is taken apart into
         for r in made:
-            self.names[r] = "_" if len(made) > 1 and r.use_empty() else next(self.fresh)
+            self.names[r] = self.given.get(r) or ("_" if len(made) > 1 and r.use_empty() else next(self.fresh))
         results = ", ".join(self.names[r] for r in made)
         yield (f"{results} = " if results else "") + f"{called}({', '.join(arguments)})"
         for i, block in enumerate(op.blocks()):
             if i:
                 yield "else"
             for arg in block.args():
-                self.names[arg] = next(self.fresh)
+                self.names[arg] = self.given.get(arg) or next(self.fresh)
             if block.args():
                 yield f"  given {', '.join(self.names[a] for a in block.args())}"
             yield from (f"  {line}" for line in self.block(block))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -61,8 +62,8 @@ def function_pass(name: str, visits: str = "program", *, opt_level: int = 1, dep
                                 **options)
         own = [p for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
         make.__signature__ = inspect.Signature(own)         # type: ignore[attr-defined]
-        make.__doc__, make.__module__, make.__wrapped__ = (         # type: ignore[attr-defined]
-            function.__doc__, function.__module__, function)
+        functools.update_wrapper(make, function, ("__module__", "__name__", "__qualname__", "__doc__"), updated=())
+        vars(make).update(opt_level=opt_level, exact=exact, dependents=tuple(dependents))
         register_pass(name)(make)
         return function
     return register
