@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from minipd.decomposition.table import decompose_rule
 from minipd.framework.tensor import Tensor
 from minipd.ops.elementary import rsqrt
+from minipd.ops.fused import attention, conv, dropout, embedding, gemm, group_norm, norm
 from minipd.ops.joining import concat
 from minipd.ops.math import square
 from minipd.ops.reduce import Mean
@@ -34,3 +37,17 @@ def fused_rotary_position_embedding(x: Tensor, cos: Tensor, sin: Tensor) -> Tens
     """(a cos - b sin, b cos + a sin) for the halves a, b of x."""
     a, b = halves(x)
     return concat([a * cos - b * sin, b * cos + a * sin], x.ndim - 1)
+
+
+#: rows that say themselves what they are made of (`minipd.ops.fused`)
+PARTS: dict[str, Callable] = {
+    "fused_gemm_epilogue": gemm.composed_gemm_epilogue, "fused_conv2d_add_act": conv.composed_conv,
+    "fused_conv2d_residual_add_act": conv.composed_conv_residual, "layer_norm": norm.composed_layer_norm,
+    "skip_layernorm": norm.composed_skip_layernorm, "fused_bias_residual_layernorm": norm.composed_residual_layernorm,
+    "fused_rms_norm_residual": norm.composed_residual_rms_norm, "add_group_norm_silu": group_norm.composed_group_norm,
+    "flash_attn": attention.composed_flash_attn, "fused_dot_product_attention": attention.composed_masked_attention,
+    "fused_embedding_eltwise_layernorm": embedding.composed_embedding_layernorm,
+    "fused_dropout_add": dropout.composed_dropout_add,
+}
+for _name, _composed in PARTS.items():
+    decompose_rule(_name)(_composed)

@@ -44,3 +44,6 @@ allow_overwriting("dropout", 0, 0)              # the mask is drawn first, then 
 allow_overwriting("softmax", 0, 0)              # x less its maximum comes first
 allow_overwriting("cross_entropy_with_softmax", 0, 0)       # likewise
 allow_overwriting("cross_entropy_with_softmax_grad", 0, 1)  # the product with the loss' gradient comes first
+allow_overwriting("layer_norm", 0, 0)           # each block of rows is read, for its mean, before it is written
+allow_overwriting("skip_layernorm", 0, 0, 1)    # the sum comes first, block by block
+allow_overwriting("fused_dropout_add", 0, 0)    # dropout comes first

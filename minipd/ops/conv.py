@@ -11,6 +11,7 @@ Each operator is written once, for any number of spatial dimensions, as one prod
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from minipd.framework.dim import exact_div, modulo, prod
@@ -152,13 +153,30 @@ def transposed(x: Tensor, filter: Tensor, output_padding: tuple, **attrs: Any) -
 # ---------------------------------------------------------------------------------------------------- kernels
 def _convolve(xp: Any, out: Any, x: Any, filter: Any, strides: tuple, paddings: tuple, dilations: tuple,
               groups: int) -> None:
+    convolve_into(xp, out, x, filter, strides, paddings, dilations, groups)
+
+
+def convolve_into(xp: Any, out: Any, x: Any, filter: Any, strides: tuple, paddings: tuple, dilations: tuple,
+                  groups: int, finish: Callable[[slice, Any], None] | None = None) -> None:
+    """finish(some, rows): told of each few images, `rows` [images, O, *windows], which it may change, as they come.
+
+    A single image is computed where it belongs; several are columns of one product, and then moved there.
+    """
     outputs, kernel, sizes = filter.shape[0], filter.shape[2:], out.shape[2:]
     weights = filter.reshape(groups, outputs // groups, prod(filter.shape[1:]))
     for some in batches(x.shape[0], window_bytes(x.shape[1], kernel, sizes, x.itemsize)):
         windows = columns(xp, padded(xp, x[some], paddings), kernel, sizes, strides, dilations)
         n = windows.shape[-1 - len(sizes)]
-        y = xp.matmul(weights, windows.reshape(groups, weights.shape[2], n * prod(sizes)))
-        out[some] = y.reshape(outputs, n, *sizes).swapaxes(0, 1)
+        windows = windows.reshape(groups, weights.shape[2], n * prod(sizes))
+        if n == 1 and out.flags.c_contiguous:
+            xp.matmul(weights, windows, out=out[some].reshape(groups, outputs // groups, prod(sizes)))
+            rows = out[some]
+        else:
+            rows = xp.matmul(weights, windows).reshape(outputs, n, *sizes).swapaxes(0, 1)
+        if finish is not None:
+            finish(some, rows)
+        if n != 1 or not out.flags.c_contiguous:
+            out[some] = rows
 
 
 def _spread(xp: Any, out: Any, x: Any, filter: Any, strides: tuple, paddings: tuple, dilations: tuple,

@@ -12,7 +12,7 @@ from minipd.autograd.mode import no_grad
 from minipd.dist.api import dtensor_from_local
 from minipd.dist.mesh import parse_mesh
 from minipd.dist.placements import Partial, Replicate, Shard
-from minipd.dist.spmd.general import POINTWISE, WHOLE
+from minipd.dist.spmd.general import PARTS, POINTWISE, WHOLE
 from minipd.framework import dtype as dtypes
 from minipd.framework.rank import current
 from minipd.framework.row import ROWS
@@ -110,7 +110,7 @@ def check(name, case, placements):
 
 PLACED = [name for name in CASES if placed_cases(name)]
 #: rows whose rule is an entry in a table: the mechanism is the same for all
-OF_A_TABLE = [name for name in PLACED if name in (*POINTWISE.split(), *WHOLE.split())]
+OF_A_TABLE = [name for name in PLACED if name in (*POINTWISE.split(), *WHOLE.split(), *PARTS.split())]
 
 
 @pytest.mark.parametrize("name", [name for name in PLACED if name not in OF_A_TABLE])

@@ -1,8 +1,9 @@
-"""Rules for operators that need none of their own, by two tables: those that work element by element, and those whose
-operands must be whole.
+"""Rules for operators that need none of their own, by three tables: those that work element by element, those whose
+operands must be whole, and those that are several others.
 
 A row in `WHOLE` is right on any mesh and parallel on none: its operands are gathered, and every rank computes all of
 it, as Paddle does where an operator has no rule.  A row moves out of this table when somebody writes its rule.
+A row in `PARTS` is one that passes have made of others: on a mesh it is these again, each placed by its own rule.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 from minipd.dist.placements import Replicate
 from minipd.dist.spmd.notation import Notation, pointwise
-from minipd.dist.spmd.table import Call, Inferred, spmd, spmd_placed
+from minipd.dist.spmd.table import DECOMPOSE, Call, Inferred, spmd, spmd_placed
 from minipd.framework.row import ROWS
 
 __all__: list[str] = []
@@ -43,6 +44,12 @@ eye linspace
 assert draw_key print
 """
 
+PARTS = """
+fused_gemm_epilogue fused_conv2d_add_act fused_conv2d_residual_add_act
+layer_norm skip_layernorm fused_bias_residual_layernorm fused_rms_norm_residual add_group_norm_silu
+flash_attn fused_dot_product_attention fused_embedding_eltwise_layernorm fused_dropout_add
+"""
+
 
 def _pointwise(name: str) -> None:
     def rule(*operands: Any, **attrs: Any) -> Notation:
@@ -65,3 +72,5 @@ for _name in POINTWISE.split():
     _pointwise(_name)
 for _name in WHOLE.split():
     _whole(_name)
+for _name in PARTS.split():
+    spmd_placed(_name)(lambda call: DECOMPOSE)

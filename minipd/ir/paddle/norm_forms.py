@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from minipd.framework.dim import prod
 from minipd.ir.operation import Operation
 from minipd.ir.paddle.conv_forms import first_channels, last_channels
 from minipd.ir.paddle.form import form, loads
@@ -43,6 +44,22 @@ class Standardize:
                 value, = to.op("reshape", [value, to.ints(old.shape)], {}, [type])
             results.append(value)
         return results
+
+
+@form("layer_norm", paddle=())
+class LayerNorm:
+    """Over the last axes.  Paddle's takes scale and bias flat, and also gives mean and variance."""
+
+    def save(to, call):
+        x, scale = call.sources[:2]
+        begin = x.ndim - scale.ndim
+        value, *parts = call.tensors
+        if scale.ndim > 1:
+            size = (prod(scale.shape),)
+            parts = [to.op("reshape", [p, to.ints(size)], {}, [DenseTensorType(size, x.dtype)])[0] for p in parts]
+        left = DenseTensorType(x.shape[:begin], np.dtype(np.float32) if x.dtype.itemsize == 2 else x.dtype)
+        attrs = {"epsilon": call.attrs["epsilon"], "begin_norm_axis": begin}
+        return to.op("layer_norm", [value, *parts], attrs, [*call.types, left, left])[:1]
 
 
 @loads("layer_norm")
