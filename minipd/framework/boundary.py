@@ -40,16 +40,18 @@ def open_to_users(module: types.ModuleType) -> None:
 
     Code inside the library goes on to call the functions.  `forward` is left alone: `Layer.__call__` tells of it.
     """
+    classes: dict[type, None] = {}          # each once: most have their bases in common
     for name in getattr(module, "__all__", ()):
         value = getattr(module, name)
         if isinstance(value, types.FunctionType):
             setattr(module, name, entrance(value))
         elif isinstance(value, type) and not issubclass(value, (BaseException, enum.Enum)):
-            for cls in value.__mro__:
-                if cls is Tensor:
-                    _open_class(cls, ())
-                elif cls.__module__.startswith("minipd."):
-                    _open_class(cls, DUNDERS)
+            classes.update(dict.fromkeys(value.__mro__))
+    for cls in classes:
+        if cls is Tensor:
+            _open_class(cls, ())
+        elif cls.__module__.startswith("minipd."):
+            _open_class(cls, DUNDERS)
 
 
 def _open_class(cls: type, dunders: tuple) -> None:
@@ -57,6 +59,8 @@ def _open_class(cls: type, dunders: tuple) -> None:
         public = name in dunders if name.startswith("_") else name not in ("forward", "values")
         if name == "__call__" and hasattr(cls, "forward") or not isinstance(method, types.FunctionType):
             continue
+        if hasattr(method, "is_entrance"):
+            continue                                    # an earlier floor has opened it
         if public and (dunders or len(inspect.signature(method).parameters) > 1):      # x.numpy() has nothing to tell
             setattr(cls, name, entrance(method))
 
