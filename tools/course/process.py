@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
-#: What the server loads; nothing of minipd, which each process loads with its own overlay.
-PRELOADED = ["tools.course.child", "hypothesis"]
+#: What the server loads; nothing of minipd, which each process loads with its own overlay, but what minipd needs.
+PRELOADED = ["tools.course.child", "hypothesis", "numpy", "numpy.random", "ml_dtypes", "safetensors.numpy", "graphviz"]
 #: How much of what a process prints is kept, in bytes.
 KEPT = 1 << 16
 #: So many seconds after its time a process ends itself, if nobody has ended it.
