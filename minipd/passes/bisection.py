@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from minipd.passes.base import PatternRewritePass
 from minipd.passes.compare import Outcome, difference, outcome, random_feed, random_state
 from minipd.passes.pattern import Listener, RewriteError, RewritePattern, watching_rewrites
 from minipd.passes.show import Brief
-from minipd.passes.table import create_pass, pass_options
+from minipd.passes.table import create_pass, pass_names, pass_options
 
 __all__ = ["Culprit", "bisect"]
 
@@ -93,7 +93,6 @@ def bisect(program: Program, passes: Iterable[Tried], feed: Mapping[str, np.ndar
     >>> print(bisect(program, ["dead_code_elimination_pass", PatternRewritePass("wrong_pass", [Wrong])]))
     pass 2, wrong_pass, changes the result: output_0[0]: expected 0.16779785, got 5.497895 (2 of 2 numbers differ; ...
     rewrite 1 of 1, by rule Wrong at pd_op.subtract -> tensor<2xf32> (from ...):
-      ...
       - a = subtract(input_0, input_1)
       - b = exp(a)
       + c = add(input_0, input_1)
@@ -114,14 +113,19 @@ def bisect(program: Program, passes: Iterable[Tried], feed: Mapping[str, np.ndar
 def _maker(tried: Tried) -> Callable[[State], Pass]:
     """A function that makes the pass anew, for a given state (a pass that is made already stays itself)."""
     if isinstance(tried, RewritePattern):
-        return lambda state: PatternRewritePass(tried.name, [tried])
+        rule = tried
+        return lambda state: PatternRewritePass(rule.name, [rule])
     if isinstance(tried, str):
         tried = (tried, {})
     if isinstance(tried, tuple):
         name, options = tried
-        create_pass(name, dict(options))                # so that a wrong name or option is said now
-        scoped = "param_scope" in pass_options(name) and not {"param_scope", "__param_scope__"} & options.keys()
-        return lambda state: create_pass(name, {**options, **({"param_scope": state} if scoped else {})})
+        scoped = name in pass_names() and "param_scope" in pass_options(name) and (
+            not {"param_scope", "__param_scope__"} & options.keys())
+
+        def make(state: State) -> Pass:
+            return create_pass(name, {**options, **({"param_scope": state} if scoped else {})})
+        make({})                                        # so that a wrong name or option is said now
+        return make
     made = tried
     return lambda state: made
 
@@ -232,8 +236,8 @@ class _Trial:
         return difference(self.want, got, self.rtol)
 
     def _culprit(self, number: int, run: _Run, wrong: str, rewrite: int | None = None, rewrites: int = 0) -> Culprit:
-        where = {"rewrite": rewrite, "rewrites": rewrites, "rule": run.rule, "at": run.at} if rewrite else {}
-        return Culprit(number, run.name, wrong, run.before, run.program, _changed_lines(run), **where)
+        found = Culprit(number, run.name, wrong, run.before, run.program, _changed_lines(run))
+        return replace(found, rewrite=rewrite, rewrites=rewrites, rule=run.rule, at=run.at) if rewrite else found
 
 
 def _changed_lines(run: _Run) -> tuple[str, ...]:
@@ -241,4 +245,5 @@ def _changed_lines(run: _Run) -> tuple[str, ...]:
     before = Brief(run.before)
     after = Brief(run.program, {new: before.names[old] for new, old in run.origins.items() if old in before.names})
     lines = difflib.unified_diff(before.text.splitlines(), after.text.splitlines(), n=1, lineterm="")
-    return tuple(f"{line[0]} {line[1:]}" if line[0] in "+- " else "..." for line in list(lines)[2:])
+    return tuple(f"{line[0]} {line[1:]}" if line[0] in "+- " else "..." for line in list(lines)[2:]
+                 if not line.startswith("@@ -1,"))

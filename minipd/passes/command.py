@@ -90,7 +90,7 @@ def main_bisect(argv: list[str]) -> int:
     given = parser.parse_args(argv)
     _load(given.load)
     program, state = load(given.what, given.input)
-    names = _known([n for text in given.passes for n in text.split(",") if n]) or inference_passes()
+    names = _known(_separated(given.passes)) or inference_passes()
     if given.params is not None:
         state |= _parameters(program, given.params)
     feed = None if given.feed is None else _arrays(given.feed)
@@ -130,6 +130,22 @@ def load(what: str, inputs: list[str]) -> tuple[Program, State]:
         return imported(load_program(what, inputs), str(file)), {}
     model = read_model(prefix)
     return imported(model.saved.program, str(file)), dict(model.values)
+
+
+def apply(program: Program, passes: list[str], files: list[str]) -> None:
+    """Run passes, named as `--passes` has them, that are in the table or that the files register.
+
+    Raises: InputError for a name that is not there.
+    """
+    _load(files)
+    manager = PassManager(opt_level=4)
+    for name in _known(_separated(passes)):
+        manager.add_pass(name)
+    manager.run(program)
+
+
+def _separated(texts: list[str]) -> list[str]:
+    return [name for text in texts for name in text.split(",") if name]
 
 
 def _load(files: list[str]) -> None:

@@ -106,7 +106,7 @@ def _file(name: str) -> str:
     else:
         own = [f for f in vars(found).values() if inspect.isfunction(f)] if found is not None else []
         file = (own[0].__code__.co_filename if own else rules[0].file if rules else
-                sys.modules[found.__module__].__file__)
+                str(sys.modules[found.__module__].__file__))
     path = Path(file)
     return str(path.relative_to(PACKAGE.parent)) if path.is_relative_to(PACKAGE) else file
 

@@ -59,7 +59,6 @@ class PassManager:
     def __init__(self, opt_level: int = 2, debug: bool = False, add_dependents: bool = False):
         self.opt_level, self.debug, self.add_dependents = opt_level, debug, add_dependents
         self.statistics: list[PassRun] = []
-        self.statistics: list[PassRun] = []
         self._passes: list[floors.Pass] = []
         self._printers: list[Printer] = []
         self._report: Callable[[str], None] | None = None

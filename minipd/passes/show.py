@@ -139,7 +139,7 @@ class Brief:
 
     def block(self, block: Block) -> Iterator[str]:
         """The lines of a block; its outputs are its last line."""
-        outputs = []
+        outputs: list[str] = []
         for op in block:
             match op.name():
                 case "pd_op.data":

@@ -26,6 +26,10 @@ def program_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("what", help="FILE.py:function, a program as text (FILE.pir, exact style), or a saved "
                                      "model (FILE.json, or the path without .json)")
     _input_argument(parser)
+    parser.add_argument("-p", "--passes", action="append", default=[], metavar="NAME[,NAME...]",
+                        help="draw what these passes make of it; `minipd passes` lists them")
+    parser.add_argument("--load", action="append", default=[], metavar="FILE.py",
+                        help="a file of your own that registers passes; once for each")
 
 
 def part_arguments(parser: ArgumentParser) -> None:
@@ -64,6 +68,17 @@ def _input_argument(parser: ArgumentParser) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------ things
+def _loaded(given: Namespace) -> Any:
+    """The program that is named, after the passes that are."""
+    loaded = load_program(given.what, given.input)
+    if given.passes or given.load:
+        from minipd.ir.paddle import from_paddle
+        from minipd.passes.command import apply
+        loaded = from_paddle(loaded) if loaded.form == "paddle" else loaded
+        apply(loaded, given.passes, given.load)
+    return loaded
+
+
 def tape(given: Namespace) -> Picture:
     """What the function records when it is called with ones that want gradients."""
     found = load_value(given.what)
@@ -95,7 +110,7 @@ def _called(function: Any, given: Namespace) -> Any:
 
 
 def program(given: Namespace) -> Picture:
-    loaded = load_program(given.what, given.input)
+    loaded = _loaded(given)
     if given.depth is not None and given.depth < 0:
         raise InputError("a depth of at least 0", str(given.depth), "raise --depth")
     return _graph(viz.program(loaded, given.what, _ops(given.ops, loaded), given.depth))
@@ -103,7 +118,7 @@ def program(given: Namespace) -> Picture:
 
 def layers(given: Namespace) -> tuple[Page, str]:
     """The page, and the outermost picture as DOT text."""
-    loaded = load_program(given.what, given.input)
+    loaded = _loaded(given)
     return viz.layers(loaded, given.what), viz.program(loaded, given.what, depth=0).source
 
 
@@ -111,7 +126,7 @@ def memory(given: Namespace) -> Picture:
     """The picture, and each buffer in a line."""
     from minipd.executor import Executor
     from minipd.ir.paddle import from_paddle
-    loaded = load_program(given.what, given.input)
+    loaded = _loaded(given)
     executor = Executor(from_paddle(loaded) if loaded.form == "paddle" else loaded)
     sizes = dict(_size(text) for text in given.size)
     names = {name for value in executor.inputs.values() for d in value.shape for name in getattr(d, "symbols", ())}
@@ -132,13 +147,13 @@ def _size(text: str) -> tuple[str, int]:
 
 def groups(given: Namespace) -> Picture:
     from minipd.viz.cinn.groups import grouped
-    loaded = grouped(load_program(given.what, given.input))
+    loaded = grouped(_loaded(given))
     return _graph(viz.groups(loaded, f"fusion groups of {given.what}", _ops(given.ops, loaded)))
 
 
 def use_def(given: Namespace) -> Picture:
     from minipd.viz.ir.program import value_names
-    names = value_names(load_program(given.what, given.input).global_block())
+    names = value_names(_loaded(given).global_block())
     wanted = given.value if given.value.startswith("%") else f"%{given.value}"
     found = next((value for value, name in names.items() if name == wanted), None)
     if found is None:
@@ -150,7 +165,7 @@ def use_def(given: Namespace) -> Picture:
 
 def loops(given: Namespace) -> Picture:
     from minipd.viz.cinn.loops import loop_nests, loops_text
-    functions = loop_nests(load_program(given.what, given.input))
+    functions = loop_nests(_loaded(given))
     if not functions:
         raise InputError("a program of which the compiler makes loops", f"{given.what}, which stays library kernels",
                          "draw its fusion groups: minipd draw groups")
