@@ -108,7 +108,7 @@ def _numbers_differ(name: str, a: np.ndarray, b: np.ndarray, rtol: float | None)
         x, y = a.astype(wide), b.astype(wide)
         nan = np.isnan(x) & np.isnan(y)
         with np.errstate(all="ignore"):
-            gap = np.abs(x - y)
+            gap = np.asarray(np.abs(x - y))             # (of single numbers, no array)
         gap[(x == y) | nan] = 0.0
         finite = np.abs(x[np.isfinite(x)])
         largest = finite.max(initial=0.0)
