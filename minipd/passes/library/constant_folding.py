@@ -1,21 +1,57 @@
 """What depends on constants alone is computed now, by the kernel that would compute it later.
 
-The result is a constant if the program has a constant for it: a `pd_op.full` where all elements are the same to the
-bit, a `pd_op.full_int_array` for a list of int64.  Other results stay as they are.
+    >>> from minipd.nn import Layer
+    >>> from minipd.ops.creation import full
+    >>> from minipd.passes.show import before_after, show
+    >>> class Doubled(Layer):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.w = self.create_parameter([4, 3])
+    ...     def forward(self, x):
+    ...         return x @ (self.w.t() * 2.0) + full([1], 3.0) * 0.5
+    >>> show(before_after("constant_folding_pass", Doubled(), (2, 3)))
+    before
+      a = transpose(w, perm=(1, 0))
+      b = multiply(a, 2.0)
+      c = matmul(x, b)
+      d = full(shape=(1,), value=3.0, dtype=float32)
+      e = multiply(d, 0.5)
+      f = add(c, e)
+      return f
+    after
+      a = matmul(x, constant_folding@_0)
+      b = full(shape=(1,), value=1.5, dtype=float32)
+      c = add(a, b)
+      return c
 
-Not folded: draws of random numbers, collectives and other effects, what a gradient flows through, what is symbolic, and
-calls with more than `max_elements` in an operand or a result, so that compiling costs no more than a run.
+With a `param_scope` parameters are constants too, and what is computed from them becomes a new parameter, in the
+program and in the scope; parameters that nothing reads any more are removed from both.  That is for inference: nobody
+asks for gradients of such a program, or trains it.
+
+Without one, a result must be a constant that a program can write down: a `pd_op.full` where all elements are the same
+to the bit, a `pd_op.full_int_array` for a list of int64.  (What lies between constants and such a result need not be.)
+
+Not folded: draws of random numbers, collectives and other effects, what reads state that the program writes, what is
+symbolic; without a scope, what a gradient flows through, and calls with more than `max_elements` in an operand or a
+result, so that compiling costs no more than a run; with one, views that are larger than what they view, as an `expand`
+is, which cost a run nothing.
+
+Paddle's pass turns the constants themselves into parameters, folds any `expand`, needs a scope and a place, and leaves
+what has become dead (parameters, `builtin.combine`) to the next pass.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import MutableMapping
 from typing import Any
 
 import numpy as np
 
 from minipd.framework.context import Kernels
 from minipd.framework.dim import is_symbolic
-from minipd.framework.meta import Meta
+from minipd.framework.meta import Meta, describe
 from minipd.framework.row import ROWS, Trait
 from minipd.ir.builder import Builder
 from minipd.ir.operation import Operation
@@ -23,19 +59,29 @@ from minipd.ir.program import Program
 from minipd.ir.schema import is_pure, op_attrs, tensor_operands, vector_result
 from minipd.ir.traits import IrTrait
 from minipd.ir.value import Value
+from minipd.passes.base import Pass
 from minipd.passes.table import register_pass
 
 __all__ = ["ConstantFolding"]
 
 #: as many numbers may stand in a full_int_array
 MAX_LISTED = 64
+#: what new parameters are called, with a number behind it (Paddle's name)
+PREFIX = "constant_folding@_"
+
+Scope = MutableMapping[str, np.ndarray]
 
 
 @register_pass("constant_folding_pass")
-class ConstantFolding:
-    """The number of changes is the number of operations that have become constants.
+class ConstantFolding(Pass):
+    """What depends on constants alone is computed now.
 
-    >>> from minipd.framework.meta import Meta
+    The number of changes is the number of operations that have become constants.
+
+    max_elements: what is larger is not folded, unless it depends on parameters.
+    param_scope: the values of the parameters, by name; is changed.
+
+    >>> from minipd.framework.meta import Meta, describe
     >>> from minipd.framework import dtype as dtypes
     >>> from minipd.ir.traced import trace
     >>> from minipd.ops.creation import full
@@ -46,78 +92,137 @@ class ConstantFolding:
     [1.5]
     """
 
-    name = "constant_folding_pass"
-
-    def __init__(self, max_elements: int = 1 << 16):
-        self.max_elements = max_elements
+    def __init__(self, max_elements: int = 1 << 16, param_scope: Scope | None = None):
+        self.max_elements, self.param_scope = max_elements, param_scope
+        self.exact = param_scope is None        # a transposed weight that lies in order meets another BLAS kernel
 
     def run(self, program: Program) -> int:
-        return sum(self._fold(op) for op in list(program.walk()))
+        known: dict[Value, np.ndarray] = _state(program, self.param_scope) if self.param_scope is not None else {}
+        self._taken = {*program.parameters(), *(() if self.param_scope is None else self.param_scope)}
+        self._numbers = itertools.count()
+        folded: dict[Operation, None] = {}
+        for op in program.walk():
+            arrays = self._computed(op, known)
+            if arrays is not None:
+                known.update(zip(op.results(), arrays, strict=True))
+                folded[op] = None
+        changes = 0
+        for op in reversed(folded):         # users first: whether a value must be written down depends on who stays
+            changes += self._replaced(op, known, program)
+        if changes and self.param_scope is not None:
+            self._forget(program)
+        return changes
 
-    def _fold(self, op: Operation) -> bool:
-        if not self._foldable(op):
-            return False
-        arrays = self._computed(op)
-        if arrays is None:
-            return False
-        build = Builder(op.parent, op)      # type: ignore[arg-type]
-        made = [constant_holding(a) for a in arrays]
-        if any(m is None for m in made):
-            return False
-        sources = [v.get_defining_op() for v in op.operands_source()]
-        for result, constant in zip(op.results(), made, strict=True):
-            new = _write(build, constant)
-            result.replace_all_uses_with(new)
-        op.erase()
-        for source in dict.fromkeys(sources):
-            if source is not None and source.parent is not None and IrTrait.CONSTANT in source.info.traits and (
-                    source.result(0).use_empty()):
-                source.erase()
-        return True
-
-    def _foldable(self, op: Operation) -> bool:
+    # ------------------------------------------------------------------------------------------------- computing
+    def _computed(self, op: Operation, known: dict[Value, np.ndarray]) -> list[np.ndarray] | None:
+        """What the kernel gives; None if an operand or attribute is not known, or the call is none to fold."""
         row = op.row
-        if row is None or row.kernel is None or vector_result(row) or not is_pure(op):
-            return False
-        if op.info.traits & {Trait.RANDOM, Trait.COMM, IrTrait.CONSTANT} or row.dialect != "pd_op":
-            return False
-        return all(r.stop_gradient and self._small(r) for r in op.results())
-
-    def _small(self, value: Value) -> bool:
-        return not is_symbolic(value.shape) and int(np.prod(value.shape)) <= self.max_elements
-
-    def _computed(self, op: Operation) -> list[np.ndarray] | None:
-        """What the kernel gives; None if an operand is no constant or an attribute is not known."""
-        row = op.row
-        assert row is not None
+        if row is None or row.kernel is None or row.dialect != "pd_op" or vector_result(row) or not is_pure(op) or (
+                op.info.traits & {Trait.RANDOM, Trait.COMM, IrTrait.CONSTANT}):
+            return None
         try:
             values, attrs = tensor_operands(op), op_attrs(op)
         except ValueError:
             return None
-        if is_symbolic(attrs) or not values:
+        payloads = [Meta(v.shape, v.dtype) if i in row.shape_only and not is_symbolic(v.shape) else
+                    self._array(v, known) for i, v in enumerate(values)]
+        if is_symbolic(attrs) or any(p is None for p in payloads) or not self._allowed(op, values):
             return None
-        payloads: list[Any] = []
-        for i, value in enumerate(values):
-            if is_symbolic(value.shape):
-                return None
-            if i in row.shape_only:
-                payloads.append(Meta(value.shape, value.dtype))
-                continue
-            source = value.get_defining_op()
-            if source is None or IrTrait.CONSTANT not in source.info.traits or not value.stop_gradient or (
-                    not self._small(value)) or is_symbolic(op_attrs(source)):
-                return None             # a `full` may hold a size that only the run knows
-            payloads.append(_array(source))
-        with np.errstate(all="ignore"):
-            out = Kernels().run(row, payloads, attrs)
+        try:
+            with np.errstate(all="ignore"):
+                out = Kernels().run(row, payloads, attrs)
+        except Exception:                   # it may stand in a branch that is never taken; where it runs, it tells
+            return None
         return list(out) if row.multi else [out]
 
+    def _array(self, value: Value, known: dict[Value, np.ndarray]) -> np.ndarray | None:
+        """The array that `value` always is."""
+        if value in known:
+            return known[value]
+        source = value.get_defining_op()
+        if source is None or source.row is None or IrTrait.CONSTANT not in source.info.traits or (
+                self.param_scope is None and not value.stop_gradient):
+            return None
+        attrs = op_attrs(source)            # a `full` may hold a size that only the run knows
+        if is_symbolic(attrs) or not self._small(value):
+            return None
+        known[value] = Kernels().run(source.row, [], attrs)
+        return known[value]
 
-def _array(op: Operation) -> np.ndarray:
-    """What a constant holds."""
-    row = op.row
-    assert row is not None
-    return Kernels().run(row, [], op_attrs(op))
+    def _allowed(self, op: Operation, values: list[Value]) -> bool:
+        row = op.row
+        assert row is not None
+        results = op.results()
+        if any(is_symbolic(r.shape) for r in results):
+            return False
+        if self.param_scope is None:
+            return bool(values) and all(r.stop_gradient and self._small(r) for r in results)
+        return not row.view or all(self._small(r) for r in results) or math.prod(results[0].shape) <= max(
+            (math.prod(v.shape) for v in values), default=0)
+
+    def _small(self, value: Value) -> bool:
+        return not is_symbolic(value.shape) and math.prod(value.shape) <= self.max_elements
+
+    # --------------------------------------------------------------------------------------------------- writing
+    def _replaced(self, op: Operation, known: dict[Value, np.ndarray], program: Program) -> bool:
+        """Whether `op` is gone, and constants stand for the results that are used."""
+        used = [r for r in op.results() if not r.use_empty()]
+        made = [constant_holding(known[r]) for r in used]
+        if self.param_scope is None and None in made:
+            return False
+        build = Builder(op.parent, op)      # type: ignore[arg-type]
+        for result, constant in zip(used, made, strict=True):
+            result.replace_all_uses_with(self._parameter(known[result], program) if constant is None
+                                         else _write(build, constant))
+        sources = [v.get_defining_op() for v in op.operands_source()]
+        op.erase()
+        for source in dict.fromkeys(sources):
+            if source is not None:
+                _erase_bundle(source)
+        return True
+
+    def _parameter(self, array: np.ndarray, program: Program) -> Value:
+        assert self.param_scope is not None
+        name = next(n for i in self._numbers if (n := f"{PREFIX}{i}") not in self._taken)
+        self.param_scope[name] = np.ascontiguousarray(array)
+        build = Builder(program.global_block(), program.global_block().front())
+        return build.parameter(name, array.shape, array.dtype, trainable=False)
+
+    def _forget(self, program: Program) -> None:
+        """Remove parameters that nothing reads, from the program and from the scope."""
+        assert self.param_scope is not None
+        for name, value in program.parameters().items():
+            if value.use_empty():
+                op = value.get_defining_op()
+                assert op is not None
+                op.erase()
+                self.param_scope.pop(name, None)
+
+
+def _state(program: Program, scope: Scope) -> dict[Value, np.ndarray]:
+    """The parameters that a run finds in the scope and leaves as they are."""
+    written = {op.attributes["parameter_name"].value for op in program.walk() if op.name() == "builtin.set_parameter"}
+    found: dict[Value, np.ndarray] = {}
+    for name, value in program.parameters().items():
+        if name in scope and name not in written and not is_symbolic(value.shape):
+            array = np.asarray(scope[name])
+            if array.shape != value.shape or array.dtype != value.dtype:
+                want, got = describe(Meta(value.shape, value.dtype)), describe(Meta(array.shape, array.dtype))
+                raise ValueError(f"constant_folding_pass: expected param_scope[{name!r}] to be {want}, got {got}")
+            found[value] = array
+    return found
+
+
+def _erase_bundle(op: Operation) -> None:
+    """Erase a constant that nothing reads, or a vector, and what only it used."""
+    if op.parent is None or not all(r.use_empty() for r in op.results()):
+        return
+    if op.name() == "builtin.combine" or IrTrait.CONSTANT in op.info.traits:
+        sources = [v.get_defining_op() for v in op.operands_source()]
+        op.erase()
+        for source in dict.fromkeys(sources):
+            if source is not None:
+                _erase_bundle(source)
 
 
 def constant_holding(array: np.ndarray) -> tuple[str, dict[str, Any]] | None:
