@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 __all__ = ["Dialect", "OpInfo", "op_info", "register_dialect"]
 
 #: attributes that any operation may carry: facts about it, which no kernel and no shape rule reads
-COMMON_ATTRIBUTES = {"as_written", "chunk_id", "comp_op_name", "op_callstack", "op_role", "persistable", "place",
-                     "stop_gradient", "struct_name"}
+COMMON_ATTRIBUTES = {"as_written", "chunk_id", "comp_op_name", "is_inplace", "op_callstack", "op_role", "persistable",
+                     "place", "stop_gradient", "struct_name"}
 
 #: what the type of an operand or a result must be: a class of types, one type, or a function that tells, whose
 #: docstring says which it wants

@@ -126,7 +126,8 @@ class Saver:
         return self.one(op)
 
     def common_of(self, op: Operation) -> dict[str, Attribute]:
-        common = {k: a for k, a in op.attributes.items() if k in COMMON_ATTRIBUTES - {"place", "as_written"}}
+        told = COMMON_ATTRIBUTES - {"as_written", "is_inplace", "place"}
+        common = {k: a for k, a in op.attributes.items() if k in told}
         return common | {name: attribute(given) for name, given in said_of(op) if name == "struct_name"}
 
     def undo(self, before: Operation | None) -> None:

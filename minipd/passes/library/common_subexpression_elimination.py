@@ -26,7 +26,7 @@ __all__ = ["CommonSubexpressionElimination"]
 
 #: facts about an operation that do not change what it computes.  (Whether a gradient flows is not one of them: it
 #: decides what the gradient of the program will be.)
-FACTS = ("as_written", "comp_op_name", "op_callstack", "place", "struct_name")
+FACTS = ("as_written", "comp_op_name", "is_inplace", "op_callstack", "place", "struct_name")
 #: operations that make one value of several, a vector, and take one apart
 BUNDLES = ("builtin.combine", "builtin.split")
 
