@@ -30,12 +30,18 @@ def traced(f, *shapes, dtype=F32):
 
 
 # ------------------------------------------------------------------------------------------------ all of them
-@pytest.mark.parametrize("name", pass_names())
 @given(programs(symbolic=False).map(observed))
-@settings(max_examples=40)
-def test_every_pass_keeps_the_meaning_of_random_programs(name, program):
-    changed, count = applied(name, program)
-    assert count or changed == program
+@settings(max_examples=60)
+def test_every_pass_keeps_the_meaning_of_random_programs(program):
+    for name in pass_names():
+        made, changed = create_pass(name), program.clone()
+        if getattr(made, "opt_level", 1) > 3 or name == "add_shadow_output_after_dead_parameter_pass":
+            continue                        # those change the precision, and the outputs
+        if made.run(changed):
+            same(program, create_pass(name).run, 0.0 if getattr(made, "exact", True) else 1e-2)
+            assert made.run(changed) == 0, f"{name}: a second run finds nothing"
+        else:
+            assert changed == program, f"{name} says that it has changed nothing"
 
 
 @given(programs(symbolic=False, max_ops=20).map(observed))
