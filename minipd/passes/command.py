@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from minipd.passes.listing import listing
 from minipd.passes.manager import PassManager
 from minipd.passes.pipelines import inference_passes
 from minipd.passes.plugins import load_passes
-from minipd.passes.table import create_pass
+from minipd.passes.table import pass_names
 from minipd.static.saved_model import PARAMETERS, PROGRAM, imported, read_model, stored_names
 from minipd.viz.command.programs import load_program
 
@@ -154,14 +155,12 @@ def _load(files: list[str]) -> None:
 
 
 def _known(names: list[str]) -> list[str]:
+    there = pass_names()
     for name in names:
-        try:
-            create_pass(name)
-        except KeyError as error:
-            raise InputError("passes of the table", error.args[0], "`minipd passes` lists them; --load FILE.py adds "
-                             "those of a file") from None
-        except TypeError:               # it needs options, which is for whoever runs it to say
-            continue
+        if name not in there:
+            near = difflib.get_close_matches(name, there, 1)
+            raise InputError("the name of a pass", repr(name), (f"did you mean {near[0]}? " if near else "") +
+                             "`minipd passes` lists them, and --load FILE.py adds those of a file")
     return names
 
 

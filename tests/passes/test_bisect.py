@@ -363,7 +363,7 @@ def test_bisect_a_model_without_the_file_of_its_parameters(planted, tmp_path, ca
     (["none.pir"], "no such file"),
     (["net.pir", "--feed", "none.npz"], "expected arrays by name, as numpy.savez writes them"),
     (["net.pir", "--size", "S0"], "expected a size such as S0=8, got 'S0'"),
-    (["net.pir", "--passes", "dead_pass"], "expected passes of the table, got pass 'dead_pass'"),
+    (["net.pir", "--passes", "dead_pass"], "expected the name of a pass, got 'dead_pass'"),
     (["net.pir", "--load", "none.py"], "expected a Python file that registers passes, got none.py"),
 ])
 def test_what_cannot_be_bisected_is_refused(arguments, says, tmp_path, monkeypatch, capsys):
