@@ -1,4 +1,4 @@
-"""Passes in a file of one's own: `minipd passes --load examples/own_pass.py` lists them among the others, `minipd bisect
+"""Passes in a file of one's own: `minipd passes --load examples/own_pass.py` lists them among others, `minipd bisect
 model --passes halves_pass --load examples/own_pass.py` says whether one of them changes the result of a model, and
 `python examples/own_pass.py` what they do to a function."""
 
