@@ -69,8 +69,8 @@ def before_after(name: str, function: Callable, *specs: Any, **options: Any) -> 
     manager.add_pass(made)
     manager.run(changed)
     verify(changed)
-    exact = getattr(made, "exact", False)
-    found = difference(outcome(program, feed, state), outcome(changed, feed, after), 0.0 if exact else None)
+    rtol = 0.0 if getattr(made, "exact", False) else getattr(made, "rtol", None)
+    found = difference(outcome(program, feed, state), outcome(changed, feed, after), rtol)
     assert found is None, f"{name}: expected the program to compute the same afterwards, got {found}"
     return "\n".join(["before", *_indented(brief(program)), "after", *_indented(brief(changed))])
 

@@ -178,7 +178,7 @@ class ConstantFolding(Pass):
         op.erase()
         for source in dict.fromkeys(sources):
             if source is not None:
-                _erase_bundle(source)
+                erase_unread(source)
         return True
 
     def _parameter(self, array: np.ndarray, program: Program) -> Value:
@@ -213,8 +213,8 @@ def _state(program: Program, scope: Scope) -> dict[Value, np.ndarray]:
     return found
 
 
-def _erase_bundle(op: Operation) -> None:
-    """Erase a constant that nothing reads, or a vector, and what only it used."""
+def erase_unread(op: Operation) -> None:
+    """Erase a constant or a vector that nothing reads, and the constants and vectors that only it read."""
     if op.parent is None or not all(r.use_empty() for r in op.results()):
         return
     if op.name() == "builtin.combine" or IrTrait.CONSTANT in op.info.traits:
@@ -222,7 +222,7 @@ def _erase_bundle(op: Operation) -> None:
         op.erase()
         for source in dict.fromkeys(sources):
             if source is not None:
-                _erase_bundle(source)
+                erase_unread(source)
 
 
 def constant_holding(array: np.ndarray) -> tuple[str, dict[str, Any]] | None:
