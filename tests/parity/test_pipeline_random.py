@@ -20,8 +20,8 @@ from tests.dist.ranks import on_mesh
 from tests.models.llamas import filled
 from tests.parity.pipeline_runs import FIVE, batches, pipeline, pipeline_run
 from tests.parity.runs import BETAS, CLIP, DECAY, EPSILON, RATE, parameters
-from tests.parity.test_parity import FLOAT64, WAYS, close
-from tests.parity.test_pipeline import united
+from tests.parity.test_parity import FLOAT64, close
+from tests.parity.test_pipeline import each_way, united
 
 STEPS, N_MICRO = batches(FIVE, b=4), 2
 
@@ -55,8 +55,7 @@ def one_rank():
     return on_mesh("dp=1", run, FLOAT64)[0]
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("mesh", ["pp=2", "dp=2,pp=2", "pp=2,tp=2"])
+@each_way("pp=2", "pp=2", "dp=2,pp=2", "pp=2,tp=2")
 def test_dropout_drops_what_one_rank_drops(mesh, way):
     """A key is named by step, micro-batch and layer: it does not matter which stage draws, nor what others drew."""
     losses, expected = one_rank()
