@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import functools
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -112,12 +113,18 @@ def disable_compat() -> None:
             del sys.modules[name]
 
 
+@functools.lru_cache(256)
+def _near(name: str, known: tuple[str, ...]) -> list[str]:
+    """The name most like `name`, if one is.  (Tools ask modules for the same few names of theirs over and over.)"""
+    return difflib.get_close_matches(name, known, n=1)
+
+
 def say_what_is_missing(module: ModuleType) -> None:
     """Let a name that `module` lacks raise an AttributeError that says so, in Paddle's terms."""
     def missing(name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
-        near = difflib.get_close_matches(name, [n for n in vars(module) if not n.startswith("_")], n=1)
+        near = _near(name, tuple(n for n in vars(module) if not n.startswith("_")))
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise AttributeError(f"minipd has no {PADDLES}{module.__name__.removeprefix(OURS)}.{name}{hint}")
     vars(module).setdefault("__getattr__", missing)

@@ -12,9 +12,11 @@ from minipd.ops import stubs
 ROOT = Path(__file__).resolve().parent.parent
 
 
-@pytest.mark.parametrize("path", list(stubs.stubs()), ids=lambda p: p.name)
-def test_they_are_not_stale(path):
-    assert path.is_file() and path.read_text() == stubs.stubs()[path], "run `minipd ops --stubs`"
+def test_they_are_not_stale():
+    wanted = stubs.stubs()
+    assert len(wanted) == 3
+    for path, text in wanted.items():
+        assert path.is_file() and path.read_text() == text, f"{path} is not what it should be: run `minipd ops --stubs`"
 
 
 def test_the_command_says_so(capsys):

@@ -4,7 +4,6 @@ import functools
 import math
 
 import numpy as np
-from scipy import integrate
 
 from tests.ops import case
 from tests.ops.case import CASES, FEW_SHAPES, Case, also, cases, each
@@ -138,6 +137,7 @@ def _(d):
 
 
 def gamma_part(x, y, upper):
+    from scipy import integrate  # late: it loads much, and few tests come here
     lower, _ = integrate.quad(lambda t: t ** (x - 1) * math.exp(-t), 0, y, epsabs=1e-14, epsrel=1e-14)
     return 1 - lower / math.gamma(x) if upper else lower / math.gamma(x)
 
