@@ -36,7 +36,7 @@ class Pass:
     subexpressions, memory; 2 fusion; 3 layout; 4 what may change the precision.
     dependents: names of the passes that must stand before it in a pipeline.
     exact: promises that what is computed stays the same to the bit.
-    rtol: how far it may be apart otherwise, in parts of the largest number; None: as far as rounding elsewhere explains.
+    rtol: how far it may be apart otherwise, in parts of the largest number; None: as rounding elsewhere explains.
 
     Invariant: a verified program stays one.  Inputs, outputs and the state that is written stay what they are.  What
     `run` leaves, it finds nothing to change in.

@@ -2,6 +2,7 @@
 
 from minipd.passes.library import (  # noqa: F401
     add_shadow_output_after_dead_parameter,
+    auto_layout,
     auto_mixed_precision,
     common_subexpression_elimination,
     constant_folding,
