@@ -65,8 +65,8 @@ def test_a_mean_over_the_image_ends_it():
     assert left.count("transpose") == 1 and count == 1
 
 
-@pytest.mark.parametrize("axis, keepdim", [([1, 2], True), ([1, 2], False), (3, True), (3, False), (1, False), (2, True),
-                                           ([1, 3], False), (None, False)])
+@pytest.mark.parametrize("axis, keepdim", [([1, 2], True), ([1, 2], False), (3, True), (3, False), (1, False),
+                                           (2, True), ([1, 3], False), (None, False)])
 def test_reductions(axis, keepdim):
     net = Of(lambda s, x: s.c(x).max(axis, keepdim), c=conv(3, 4))
     arranged(net, (2, 5, 6, 3), name="auto_layout_insert_pass")

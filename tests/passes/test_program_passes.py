@@ -140,6 +140,21 @@ def test_values_that_do_not_fit_the_program_are_refused():
 
 
 # ------------------------------------------------------------------------------------------------- redundant ones
+def test_numbers_that_change_nothing():
+    name = "identity_op_clean_pass"
+    assert after(name, lambda x: ((1.0 * x) * 1.0 / 1.0 - 0.0) ** 1.0 + 0.0, (2, 3)) == (["add"], 5)
+    assert after(name, lambda x: 1.0 / x - (1.0 - x), (2, 3))[1] == 0
+    assert after(name, lambda x: x - (-0.0), (2, 3))[1] == 0
+    assert after(name, lambda x: x * 1, "i32[3]")[1] == 1
+    assert after(name, lambda x: x * paddle.full([2, 1, 1], 1.0), (3, 4))[1] == 0       # it broadcasts
+
+
+def test_casts_that_lead_back_are_an_identity_if_they_do_not_round():
+    name = "identity_op_clean_pass"
+    assert after(name, lambda x: x.cast("float64").cast("float32").exp(), "f32[3]") == (["exp"], 1)
+    assert after(name, lambda x: x.cast("float16").cast("float32").exp(), "f32[3]")[1] == 0
+
+
 def test_transpositions_in_a_row():
     name = "remove_redundant_transpose_pass"
     assert after(name, lambda x: x.transpose([1, 0, 2]).transpose([2, 0, 1]), (2, 3, 4)) == (["transpose"], 1)

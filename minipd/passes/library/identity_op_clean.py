@@ -1,16 +1,35 @@
-"""Operations that give back what they are given are removed: a cast to the same dtype, a transposition that moves
-nothing, a reshape to the same shape, a scale by one.
+"""Operations that give back what they are given are removed.
+
+    >>> from minipd.passes.show import before_after, show
+    >>> show(before_after("identity_op_clean_pass", lambda x: x.reshape([2, 3]).transpose([0, 1]) / 1.0 - 0.0, (2, 3)))
+    before
+      a = reshape(x, shape=(2, 3))
+      b = transpose(a, perm=(0, 1))
+      c = divide(b, 1.0)
+      d = subtract(c, 0.0)
+      return d
+    after
+      return x
+
+A cast to the same dtype, or to a wider one and back; a transposition that moves nothing; a reshape to the same shape;
+a list of one tensor put together; a scale by one; a number that changes nothing: 1 in a product, 0 in a difference.
+(Not in a sum: -0.0 + 0.0 is 0.0.)
 
 An operation whose result stops a gradient, where its operand does not, stays: it is no identity to a gradient.
+
+On the same programs Paddle's pass of this name leaves `assign`, and reshapes to the same shape; it removes casts there
+and back also where the dtype between is narrower and rounds, which is no identity.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+from minipd.framework.row import Trait
 from minipd.ir.operation import Operation
-from minipd.ir.schema import op_attrs, tensor_operands
+from minipd.ir.schema import constant_of, op_attrs, tensor_operands
 from minipd.passes.base import PatternRewritePass
 from minipd.passes.pattern import PatternRewriter, RewritePattern
 from minipd.passes.table import register_pass
@@ -53,8 +72,33 @@ class RemoveIdentity(RewritePattern):
         return True
 
 
+#: operator -> the number that changes nothing as its second operand
+NEUTRAL = {"multiply": 1, "divide": 1, "pow": 1, "subtract": 0}
+
+
+class RemoveNeutral(RewritePattern):
+    """x * 1, 1 * x, x / 1, x ** 1, x - 0."""
+
+    roots = tuple(f"pd_op.{name}" for name in NEUTRAL)
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> bool:
+        x, y = tensor_operands(op)
+        result, row = op.result(0), op.row
+        assert row is not None
+        for kept, number in ((x, y), (y, x)) if Trait.COMMUTATIVE in row.traits else ((x, y),):
+            if number.ndim == 0 and constant_of(number) == NEUTRAL[row.name] and kept.type() == result.type() and (
+                    kept.stop_gradient == result.stop_gradient and not _is_negative_zero(constant_of(number))):
+                rewriter.replace_op(op, [kept])
+                return True
+        return False
+
+
+def _is_negative_zero(number: Any) -> bool:
+    return number == 0 and math.copysign(1.0, number) < 0
+
+
 @register_pass("identity_op_clean_pass")
 class IdentityOpClean(PatternRewritePass):
-    """The number of changes is the number of operations that are gone."""
+    """Operations that give back what they are given are removed; their number is that of the changes."""
 
-    opt_level, exact, patterns = 0, True, (RemoveIdentity,)
+    opt_level, exact, patterns = 0, True, (RemoveIdentity, RemoveNeutral)

@@ -74,3 +74,17 @@ class CastOfCast:
 
     def result(x, to):
         return x if x.dtype == to else ops.cast(x, dtype=to)
+
+
+@drr("identity_op_clean_pass")
+class CastBack:
+    """Casts that lead back are an identity."""
+
+    def source(x, *, wide, to):
+        return ops.cast(ops.cast(x, dtype=wide), dtype=to)
+
+    def constraint(x, wide, to):
+        return x.dtype == to and holds(wide, to)
+
+    def result(x):
+        return x
