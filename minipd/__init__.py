@@ -37,7 +37,7 @@ FLOORS = (
                     "metric", "fft", "signal", "tensor", "base", "utils", "hapi", "callbacks", "vision")),
     _Floor(2, opens=("ir", "jit", "static", "executor", "pir", "pir_utils", "viz.ir", "viz.executor"),
            imports=("ir", "static", "jit", "pir", "pir_utils", "viz.ir.display")),
-    _Floor(3, opens=("passes", "inference"), imports=("passes", "passes.stages", "inference")),
+    _Floor(3, opens=("passes", "inference"), imports=("passes", "passes.stages", "passes.in_pir", "inference")),
     _Floor(4, opens=("decomposition", "cinn", "viz.cinn"),
            imports=("decomposition", "cinn.dialect", "cinn.stages", "viz.cinn.display")),
     _Floor(5, opens=("dist", "distributed", "viz.dist"),

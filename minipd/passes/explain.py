@@ -99,17 +99,20 @@ def explain(rule: Any, program: Program) -> Explanation:
     seen = rule.seen(program) if hasattr(rule, "seen") else program
     ops = list(seen.walk())
     best: Try | None = None
-    fires = 0
     for source in rule.sources:
-        for start in source.nodes:
-            whole = start is source.outputs[0].node
-            for found in _tries(rule, source if whole else source.started_at(start), ops):
-                if found.score[1] == FIRES and found.score[0] == len(source.nodes):
-                    fires += whole
-                elif best is None or found.score > best.score:
-                    best = found
+        fires = 0
+        for found in _tries(rule, source, ops):
+            if found.score == (len(source.nodes), FIRES):
+                fires += 1
+            elif best is None or found.score > best.score:
+                best = found
         if fires:
             return Explanation(rule.name, fires, total=len(source.nodes))
+    for source in rule.sources:                 # from another operation on, more of it may be found
+        for start in source.nodes:
+            for found in _tries(rule, source.started_at(start), ops) if start is not source.plan[0][0] else ():
+                if best is None or found.score > best.score and found.score[1] != FIRES:
+                    best = found
     source = rule.sources[0]
     if best is None:
         names = ", ".join(dict.fromkeys(n.name for n in source.nodes))

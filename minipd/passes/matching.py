@@ -53,12 +53,16 @@ class Match:
         return Match(dict(self.values), dict(self.attrs), dict(self.lists), dict(self.nodes), dict(self.ops),
                      self.words)
 
-    def names(self) -> dict[str, Any]:
-        """Tensors, lists of them and attributes by their names in the formula."""
-        tensors = {p.name: v for p, v in self.values.items() if isinstance(p, Input) and p.index is None}
+    def tensors(self) -> dict[str, Any]:
+        """Values, and lists of them, by their names in the formula."""
+        one = {p.name: v for p, v in self.values.items() if isinstance(p, Input) and p.index is None}
         lists = {p.name: tuple(self.values[p[i]] for i in range(n)) for p, n in self.lists.items()
                  if isinstance(p, Inputs)}
-        return {**{n: self.values[p] for n, p in self.words.items()}, **tensors, **lists, **self.attrs}
+        return {**{n: self.values[p] for n, p in self.words.items()}, **one, **lists}
+
+    def names(self) -> dict[str, Any]:
+        """Tensors, lists of them and attributes by their names in the formula."""
+        return {**self.tensors(), **self.attrs}
 
     def value(self, pattern: Input | Output, value: Value) -> bool:
         """Let a name stand for a value; False if it stands for another one."""

@@ -197,7 +197,7 @@ def apply_patterns_greedily(program: Program, patterns: Iterable[RewritePattern]
     found = True
     with program.constraints.collect():
         while found:
-            found = False
+            found, rewriter.sweep = False, rewriter.sweep + 1
             worklist = dict.fromkeys(op for op in reversed(seeds) if op not in rewriter.erased)
             while worklist:
                 if watch.rewrites >= watch.limit:

@@ -70,6 +70,8 @@ class PatternRewriter(Builder):
         self.changes = 0
         self.erased: set[Operation] = set()
         self.op: Operation | None = None                # the one that is rewritten
+        self.sweep = 0                                  # how often the driver has begun to go through the program
+        self.shared: dict[Any, Any] = {}                # what patterns keep about the program, by whom it is made
 
     def start(self, op: Operation) -> None:
         """A pattern is asked about `op`."""

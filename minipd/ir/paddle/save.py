@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from minipd.framework.errors import InputError
 from minipd.framework.row import Row
 from minipd.ir.attributes import Attribute, PlaceAttribute, attribute
@@ -54,7 +56,12 @@ def as_text(program: Program) -> Program:
 
 
 class Saver:
-    """The new program, and the values that are there.  `build` appends to the block that is being written."""
+    """The new program, and the values that are there.  `build` appends to the block that is being written.
+
+    strict: what Paddle has nothing for is refused, not copied.  exact: numbers keep digits that Paddle's have not.
+    """
+
+    exact = False
 
     def __init__(self, strict: bool = True) -> None:
         self.strict = strict
@@ -222,7 +229,7 @@ class Saver:
         for key, (kind, default) in found.attrs.items():
             value = attrs[key] if key in attrs else ANYWHERE if kind == "place" and default is REQUIRED else default
             assert value is not REQUIRED, f"{name}: attribute {key} has no default"
-            attributes[key] = value if isinstance(value, PlaceAttribute) else of_kind(kind, value)
+            attributes[key] = value if isinstance(value, PlaceAttribute) else self.of_kind(kind, value)
         stop = [v is None or v.stop_gradient for v in operands]
         flags = {"stop_gradient": [all(stop)] * len(types)} if types else {}
         given = {k: a for k, a in self.common.items() if k not in ("stop_gradient", "persistable")}
@@ -230,6 +237,11 @@ class Saver:
                               [NULL_TYPE if t is None else t for t in types])
         self.settle(op)
         return op.results()
+
+    def of_kind(self, kind: str, value: Any) -> Attribute:
+        """An attribute in the kind that Paddle has for it; a float32 that loses digits is a double if they count."""
+        wide = self.exact and kind == "f32" and isinstance(value, float) and float(np.float32(value)) != value
+        return of_kind("f64" if wide else kind, value)
 
     def settle(self, op: Operation) -> None:
         """Constants and vectors that only this operation reads stand before it, in the order of its operands, and

@@ -20,7 +20,7 @@ __all__: list[str] = []
 
 def scaled(to: Saver, call: Call, x: Value, scale: Any, bias: float, after: bool = True) -> Any:
     """x * scale + bias.  Paddle's bias has 32 bits; beside 64-bit tensors it is kept in full, but in print."""
-    wide = to.strict and x.dtype in (np.float64, np.complex128) and not fits(bias)
+    wide = (to.exact or to.strict and x.dtype in (np.float64, np.complex128)) and not fits(bias)
     factor = scale if isinstance(scale, Value) else to.number(scale)
     out = to.op("scale", [x, factor], {"bias_after_scale": after, "bias": 0.0}, call.types)
     out[0].get_defining_op().attributes["bias"] = DoubleAttribute(bias) if wide else FloatAttribute(bias)
@@ -150,6 +150,9 @@ class Pow:
     """Paddle's operator of that name takes a number."""
 
     def save(to, call):
+        number, x = number_of(call.sources[1]), call.sources[0]
+        if number is not None and number_of(x) is None and (x.dtype.kind != "i" or float(number).is_integer()):
+            return to.op("pow", call.tensors[:1], {"y": number}, call.types)
         return to.op("elementwise_pow", spread(to, call), {}, call.types)
 
     def load(at, op):

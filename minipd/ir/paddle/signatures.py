@@ -32,7 +32,7 @@ from minipd.ir.attributes import (
     StrAttribute,
 )
 
-__all__ = ["REQUIRED", "Signature", "of_kind", "signature"]
+__all__ = ["REQUIRED", "Signature", "names", "of_kind", "signature"]
 
 #: the default of what has none
 REQUIRED: Any = object()
@@ -73,6 +73,11 @@ def _lines() -> dict[str, str]:
     text = resources.files("minipd.ir.paddle").joinpath("operators.txt").read_text()
     pairs = (line.split(": ", 1) for line in text.splitlines() if line and not line.startswith("#"))
     return {name: rest for name, rest in pairs}
+
+
+def names() -> list[str]:
+    """All operators of Paddle's, without their dialect."""
+    return list(_lines())
 
 
 @functools.cache
