@@ -24,6 +24,7 @@ from minipd.ir.traced import TracedProgram, trace
 from minipd.ir.value import Value
 from minipd.jit.capture import CapturingTrace
 from minipd.jit.dy2static.changes import Changes
+from minipd.jit.dy2static.inside import given_to
 from minipd.jit.effects import Effect, Portable, is_plain, paths_of, restored
 from minipd.jit.joint import Joint, split_backward
 from minipd.jit.replay import STATE
@@ -256,7 +257,7 @@ class _Traced:
         tracer = self.tracer
         entered = [x.payload for x in arguments]
         before = [x.grad for x in self.outside]
-        with Changes() as changes:
+        with Changes(given=self.fn.there) as changes:
             left = [self.fn(*arguments)]
         paths = paths_of(self.fn.given)
         found = changes.take_back(left)
@@ -340,16 +341,21 @@ def _meta(x: Tensor) -> tuple:
 class OnTensors:
     """`fn(*args, **kwargs)` as a function of the tensors in them.  same: as `signature.aliases` gives it.
 
-    given: the `(args, kwargs)` of the last call.
+    given: the `(args, kwargs)` of the last call.  user: the function as its author wrote it.
     """
 
-    def __init__(self, structure: Structure, fn: Callable, same: Sequence[int]):
-        self.structure, self.fn, self.same = structure, fn, same
+    def __init__(self, structure: Structure, fn: Callable, same: Sequence[int], user: Callable):
+        self.structure, self.fn, self.same, self.user = structure, fn, same, user
         self.given: Any = ()
 
     def __call__(self, *tensors: Tensor) -> Any:
         self.given = args, kwargs = self.structure.rebuild([tensors[i] for i in self.same])
         return self.fn(*args, **kwargs)
+
+    def there(self) -> list[Any]:
+        """Objects that were there before the last call."""
+        args, kwargs = self.given or ((), {})
+        return given_to(self.user, (*args, *kwargs.values()))
 
 
 def flat(args: tuple, kwargs: dict) -> tuple[list[Tensor], Structure]:

@@ -171,7 +171,7 @@ class StaticFunction:
         if entry is not None:
             return entry.compiled
         state = state_of(layers_of(function))
-        run = OnTensors(structure, traceable(function), same)
+        run = OnTensors(structure, traceable(function), same, function)
 
         def compiled_at(inputs: Sequence[Argument], known: dict[str, int] | None) -> Compiled:
             return Compiled(self.name, run, inputs, state, self.options, known)

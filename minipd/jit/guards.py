@@ -22,7 +22,7 @@ from weakref import ref
 import numpy as np
 
 from minipd.framework.tensor import Parameter, Tensor
-from minipd.jit.dy2static.inside import HEAP_TYPE, from_around
+from minipd.jit.dy2static.inside import HEAP_TYPE, behind, from_around, given_to
 from minipd.jit.effects import Effect
 from minipd.jit.objects import SETTLED, is_absent, watched
 from minipd.jit.reads import MISSING, Reads
@@ -262,7 +262,8 @@ class Watch:
     def _object_guards(self, effects: Sequence[Effect]) -> Iterator[Guard]:
         """The guards of plain objects that were there before the function ran, and are as they were then."""
         owners = [found() for found, _ in self.objects.values()]
-        around = from_around([owners])
+        there = behind(given_to(self.function, (self.given or {}).values()))
+        around = from_around([owners], there)
         for (_, name), (_, expected), owner in zip(self.objects, self.objects.values(), owners, strict=True):
             if owner is None or id(owner) not in around:
                 continue

@@ -9,6 +9,7 @@ import pytest
 
 import minipd as paddle
 from minipd.jit import to_static
+from minipd.jit.dy2static import inside
 from minipd.jit.dy2static.inside import from_around
 from minipd.static.nn import cond, while_loop
 
@@ -357,3 +358,87 @@ def test_a_reference_to_an_object_that_is_gone():
             live.n = x
         return x * live.n
     assert to_static(f)(tensor(2.0)).tolist() == [4.0] and live.n.tolist() == [2.0] and gone[2].item() == 2.0
+
+
+@pytest.fixture
+def looked_at(monkeypatch):
+    """How many objects have been looked at to tell what a block has made."""
+    seen, leads_on = [0], inside.leads_on
+
+    def counted(x):
+        seen[0] += 1
+        return leads_on(x)
+    monkeypatch.setattr(inside, "leads_on", counted)
+    return seen
+
+
+class Config:
+    def __init__(self, owner):
+        self.owner, self.steps, self.all = owner, 0, owner.samples
+
+
+class Trainer:
+    """It holds much; some of that refers to it."""
+
+    def __init__(self, n):
+        self.samples = []
+        self.config, self.last = Config(self), tensor(0.0)
+        self.samples += [SimpleNamespace(values=[i], of=self) for i in range(n)]
+
+    def note(self, x):
+        self.config.steps = self.config.steps + 1
+        self.last = x
+
+    def step(self, x):
+        self.current = self.samples
+        if x.sum() > 0:
+            self.note(x)
+        else:
+            self.note(-x)
+        made = SimpleNamespace(n=x, of=self)
+        if x.max() > 0:
+            made.n = made.n + 1.0
+        return made.n
+
+
+TRAINER = Trainer(0)
+
+
+def test_what_a_trace_looks_at_does_not_grow_with_what_an_object_holds(looked_at):
+    def of_argument(trainer, x):
+        return trainer.step(x)
+
+    def of_module(x):
+        return TRAINER.step(x)
+
+    def seen(n, kind):
+        t = Trainer(n)
+        TRAINER.__dict__.update(vars(t))
+        f = {"method": to_static(t.step), "argument": lambda x: to_static(of_argument)(t, x), "module": to_static(
+            of_module), "closure": to_static(lambda x: t.step(x))}[kind]
+        looked_at[0] = 0
+        for x, last in ((tensor(1.0, 2.0), [1.0, 2.0]), (tensor(-1.0, -3.0), [1.0, 3.0])):
+            assert f(x).tolist() == (x + (1.0 if x.max() > 0 else 0.0)).tolist()
+            held = TRAINER if kind == "module" else t
+            assert held.last.tolist() == last and held.current is held.samples
+        assert held.config.steps == 2
+        return looked_at[0]
+    for kind in ("method", "argument", "module", "closure"):
+        few, many = seen(10, kind), seen(3000, kind)
+        assert many <= few + 100, (kind, few, many)
+
+
+def test_variables_of_a_module_are_not_searched_for_what_a_trace_has_made(looked_at):
+    global G, MUCH
+    G, MUCH = tensor(0.0), [[i] for i in range(3000)]
+
+    def helper(x):
+        global G
+        G = G + x.sum()
+
+    def f(x):
+        if x.max() > 0:
+            helper(x)
+        return x
+    to_static(f)(tensor(1.0, 2.0))
+    assert G.item() == 3.0 and looked_at[0] < 3000

@@ -21,9 +21,9 @@ import numpy as np
 from minipd.framework.constraints import user_line
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
-from minipd.jit.dy2static.inside import from_around, leads_on
+from minipd.jit.dy2static.inside import behind, from_around, leads_on
 from minipd.jit.dy2static.reasons import leave_empty
-from minipd.jit.dy2static.variables import CONTENTS, MISSING, Place, attribute, contents, owned_place, places
+from minipd.jit.dy2static.variables import CONTENTS, GLOBAL, MISSING, Place, attribute, contents, owned_place, places
 
 __all__: list[str] = []
 
@@ -55,12 +55,14 @@ def _same(a: Any, b: Any) -> bool:
 class Changes:
     """`with Changes(known) as changes: ...` notes what is changed inside; known: places that are looked after already.
 
+    given: tells objects that were there before, as `inside.given_to` does, for this block and for all inside of it.
     after, around: from `take_back` on, what was left in the places, and the ids of those containers and objects in what
     the block has left that were there before.
     """
 
-    def __init__(self, known: Iterable[Place] = ()):
+    def __init__(self, known: Iterable[Place] = (), given: Callable[[], Iterable[Any]] = tuple):
         self.known = {p.key for p in known}
+        self.given = given
         self.found: dict[tuple, int] = {}
         self.names: list[str] = []
         self.owners: list[Any] = []
@@ -109,7 +111,10 @@ class Changes:
         """
         self.after = [place.get() for place in self._places()]
         self._undo()
-        self.around = from_around((self.owners, self.before, self.after, self.spent, *products))
+        outermost = next(iter(current().flags.get(OPEN) or ()), self)
+        there = behind(outermost.given())
+        there.update(id(x) for x, kind in zip(self.owners, self.kinds, strict=True) if kind.startswith(GLOBAL))
+        self.around = from_around((self.owners, self.before, self.after, self.spent, *products), there)
         for x, (what, where) in zip(self.spent, self.spending, strict=True):
             if id(x) in self.around:
                 raise TypeError(
