@@ -54,7 +54,7 @@ def one_loop(*body, params=None, extent=None):
     (lambda: binary("div", i, j), "ints have floordiv"),
     (lambda: unary("exp", i), "expected a float"),
     (lambda: unary("not", element()), "not of float32"),
-    (lambda: Unary("erf", element(), F32), "no unary operator 'erf'"),
+    (lambda: Unary("gamma", element(), F32), "no unary operator 'gamma'"),
     (lambda: select(element(), element(), element()), "expected a bool condition"),
     (lambda: Load("x", (element(),), F32), "index of x: expected ints"),
     (lambda: Param("x", F32, 2, view=((0, 1),)), "a view of 1 axes, 2 dimensions"),

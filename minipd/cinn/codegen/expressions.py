@@ -121,7 +121,7 @@ class Expressions:
 
     def unary(self, op: str, x: Expr) -> Text:
         dtype = x.dtype
-        if op in ("exp", "log", "tanh", "sin", "cos"):
+        if op in ("exp", "log", "tanh", "erf", "erfc", "sin", "cos"):
             return f"{'math' if dtype == np.float32 else 'libm'}.{op}({self.expression(x)})", ATOM
         match op:
             case "neg":

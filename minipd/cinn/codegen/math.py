@@ -1,4 +1,5 @@
-"""exp, log, tanh, sin and cos of float32 as branch-free polynomials, which LLVM vectorizes; libm's calls it does not.
+"""exp, log, tanh, erf, sin and cos of float32 as branch-free polynomials, which LLVM vectorizes; libm's calls it does
+not.
 
 Each is right for every float32: denormals, -inf, inf, and NaN gives NaN.  The comments state the largest error in ulp
 (units in the last place of the result), measured against float64 by tests/cinn/test_math.py.  Polynomials for exp, log
@@ -103,6 +104,42 @@ def tanh(x):
     far = F(1) - F(2) / (exp(a + a) + F(1))
     far = select(x < F(0), -far, far)
     return select(a < F(0.625), near, far)
+
+
+# e^(x^2) erfc(x) = t q(t) with t = 1 / (1 + x / 2), and erf(x) = x + x p(x^2) up to 1: least squares of the relative
+# error in 2000 Chebyshev nodes, which leaves 1.2e-8 and 1e-9 of it.
+Q10, Q9, Q8, Q7, Q6, Q5, Q4, Q3, Q2, Q1, Q0 = map(F, (
+    0.0431954339, -0.234733596, 0.493694931, -0.454973996, 0.13217704, -0.0592113584, 0.0934624374, 0.175315976,
+    0.24688457, 0.282093763, 0.282094806))
+P6, P5, P4, P3, P2, P1, P0 = map(F, (7.84725926e-5, -8.00818962e-4, 5.18809911e-3, -2.68536918e-2, 0.112835824,
+                                     -0.37612626, 0.12837911))
+
+
+@inline
+def _erfc_right(a):
+    """erfc for a >= 0.  The square is rounded, so that the relative error grows with it."""
+    t = F(1) / (F(1) + F(0.5) * a)
+    q = (((((Q10 * t + Q9) * t + Q8) * t + Q7) * t + Q6) * t + Q5) * t + Q4
+    q = (((q * t + Q3) * t + Q2) * t + Q1) * t + Q0
+    return exp(-(a * a)) * (t * q)
+
+
+@inline
+def erfc(x):
+    """Within 7 ulp up to 2, 12 up to 4, 70 where it leaves the normal numbers (at 9.2)."""
+    right = _erfc_right(abs(x))
+    return select(x < F(0), F(2) - right, right)
+
+
+@inline
+def erf(x):
+    """Within 2 ulp: a polynomial below 1, where 1 - erfc would cancel, that beyond."""
+    a = abs(x)
+    z = x * x
+    near = ((((((P6 * z + P5) * z + P4) * z + P3) * z + P2) * z + P1) * z + P0) * x + x
+    far = F(1) - _erfc_right(a)
+    far = select(x < F(0), -far, far)
+    return select(a < F(1), near, far)
 
 
 def _quarter_turns():

@@ -17,7 +17,8 @@ What the text takes care of, because it decides whether LLVM vectorizes a loop, 
   computed indices are made unsigned, and loops run from 0 (a flat parallel loop over slices of its arrays).
 * A division in an inner loop by a scalar from outside is a product with its reciprocal; an infinity that a condition
   puts in the place of a number is hidden in loops that look for the largest one.
-* Selections and extrema are single instructions, exp, log, tanh, sin, cos of float32 polynomials (`scalar`, `math`).
+* Selections and extrema are single instructions, exp, log, tanh, erf, sin, cos of float32 polynomials (`scalar`,
+  `math`).
 * 0-D arrays come as [1] arrays: within threads numba makes plain scalars of them.
 * float16 and bfloat16 arrays are uint16 arrays of their bits; scalars of these dtypes are float32 that they can hold.
 """

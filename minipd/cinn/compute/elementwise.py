@@ -6,6 +6,7 @@ raises for negative exponents) raise TypeError, which keeps such a call out of g
 
 from __future__ import annotations
 
+import math
 from functools import partial, reduce
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from minipd.cinn.compute.scalar import Scalar, absolute, cast, isfinite, maximum, minimum, truth, unary, where
 from minipd.cinn.compute.table import compute_dtype, elementwise
+from minipd.ops.activation import GELU_CUBIC, GELU_SCALE
 
 __all__: list[str] = []
 
@@ -25,7 +27,7 @@ elementwise("minimum")(minimum)
 elementwise("where")(where)
 elementwise("add_n")(lambda *xs: reduce(lambda x, y: x + y, xs))
 
-for _name in ("exp", "log", "sqrt", "rsqrt", "tanh", "sin", "cos"):
+for _name in ("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sin", "cos"):
     elementwise(_name)(partial(unary, _name))
 
 elementwise("abs")(absolute)
@@ -52,6 +54,14 @@ elementwise("isfinite")(isfinite)
 
 def sigmoid(x: Scalar) -> Scalar:
     return 1 / (1 + unary("exp", -x))
+
+
+@elementwise("gelu")
+def gelu(x: Scalar, *, approximate: bool = False) -> Scalar:
+    """x Phi(x), as the row says it: erfc keeps the digits of Phi far left of 0."""
+    if approximate:
+        return x * (unary("tanh", x * (x * x * (GELU_SCALE * GELU_CUBIC) + GELU_SCALE)) * 0.5 + 0.5)
+    return x * (unary("erfc", x * -math.sqrt(0.5)) * 0.5)
 
 
 @elementwise("pow")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import special
 
 __all__ = ["BINARY", "COMPARISONS", "UNARY", "Operator"]
 
@@ -16,7 +17,7 @@ COMPARISON, NEGATION, ATOM = 4, 7, 9
 class Operator(NamedTuple):
     """One operator.
 
-    function: numpy's, on scalars of one dtype: what the operator means.
+    function: numpy's (or scipy's), on scalars of one dtype: what the operator means.
     sign: what stands between the operands, or in front of the only one; "" for text like `exp(x)`.
     strength: how strongly the sign binds, as in Python.
     floats: only floats have it.
@@ -37,6 +38,7 @@ UNARY = {
     **{name: Operator(getattr(np, name), floats=True) for name in ("exp", "log", "sqrt")},
     "rsqrt": Operator(_rsqrt, floats=True),
     **{name: Operator(getattr(np, name), floats=True) for name in ("tanh", "sin", "cos", "floor")},
+    **{name: Operator(getattr(special, name), floats=True) for name in ("erf", "erfc")},
     "not": Operator(np.logical_not, "not ", 3), "isfinite": Operator(np.isfinite, floats=True)}
 
 BINARY = {

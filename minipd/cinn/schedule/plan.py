@@ -35,7 +35,8 @@ __all__ = ["Options", "Schedule", "explain", "schedule"]
 
 FLOAT32 = np.dtype(np.float32)
 #: what an operator costs, in additions; others cost 1
-COST = {"exp": 10, "log": 12, "tanh": 15, "sin": 12, "cos": 12, "pow": 25, "div": 3, "sqrt": 3, "rsqrt": 4}
+COST = {"exp": 10, "log": 12, "tanh": 15, "erf": 25, "erfc": 22, "sin": 12, "cos": 12, "pow": 25, "div": 3, "sqrt": 3,
+        "rsqrt": 4}
 
 
 @dataclass(frozen=True)
