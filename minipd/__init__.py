@@ -39,7 +39,7 @@ FLOORS = (
            imports=("ir", "static", "jit", "pir", "pir_utils", "viz.ir.display")),
     _Floor(3, opens=("passes", "inference"), imports=("passes", "passes.stages", "passes.in_pir", "inference")),
     _Floor(4, opens=("decomposition", "cinn", "viz.cinn"),
-           imports=("decomposition", "cinn.dialect", "cinn.stages", "viz.cinn.display")),
+           imports=("decomposition", "cinn.dialect", "cinn.stages", "cinn.passes", "viz.cinn.display")),
     _Floor(5, opens=("dist", "distributed", "viz.dist"),
            imports=("dist.rows", "dist.spmd", "dist.holes", "dist.dialect", "dist.methods", "distributed",
                     "viz.dist.display")),

@@ -60,8 +60,8 @@ class Config:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise AttributeError(f"minipd has no Config.{name}: it runs on the CPU, by library kernels and those that floor "
-                             "4 generates, and has no engines beside them")
+        raise AttributeError(f"minipd has no Config.{name}: it runs on the CPU, by library kernels and those that "
+                             "floor 4 generates, and has no engines beside them")
 
     # ---------------------------------------------------------------------------------------------------- the model
     def set_model(self, model: str, params: str = "") -> None:

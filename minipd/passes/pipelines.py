@@ -23,9 +23,10 @@ INFERENCE_PASSES = (
     "fused_rotary_position_embedding_pass",
     "constant_folding_pass",
     "dead_code_elimination_pass",
+    "compile_fused_rows_pass",
 )
 #: those of them that floors above register: where these are closed, the others run
-OF_FLOORS_ABOVE: tuple[str, ...] = ()
+OF_FLOORS_ABOVE = ("compile_fused_rows_pass",)
 
 
 def inference_passes() -> list[str]:

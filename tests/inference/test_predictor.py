@@ -67,8 +67,9 @@ def test_handles_and_tensors_give_what_the_layer_gives(saved, optimise):
 
 def test_the_passes_run_and_say_what_they_did(saved):
     net, config = saved
+    config.delete_pass("compile_fused_rows_pass")
     predictor = inference.create_predictor(config)
-    assert [run.name for run in predictor.statistics] == inference_passes()
+    assert [run.name for run in predictor.statistics] == inference_passes()[:-1]
     assert "pd_op.silu" in [op.name() for op in predictor.program.walk()]
     config.switch_ir_optim(False)
     plain = inference.create_predictor(config)
@@ -80,6 +81,7 @@ def test_passes_can_be_taken_out_put_in_and_added(saved):
     config.delete_pass("silu_fuse_pass")
     builder = config.pass_builder()
     assert builder.all_passes() == [name for name in inference_passes() if name != "silu_fuse_pass"]
+    builder.delete_pass("compile_fused_rows_pass")
     builder.append_pass("silu_fuse_pass")
     assert inference.create_predictor(config).statistics[-1].changes == 1
     config.enable_custom_passes(["dead_code_elimination_pass"], custom_pass_only=True)
@@ -194,7 +196,9 @@ def test_loops_and_branches(tmp_path):
                 x = x * F.sigmoid(x)
             return x
     paddle.jit.save(Halving(), f"{tmp_path}/net", [InputSpec([3], "float32", "x")])
-    predictor = inference.create_predictor(inference.Config(str(tmp_path)))
+    config = inference.Config(str(tmp_path))
+    config.delete_pass("compile_fused_rows_pass")
+    predictor = inference.create_predictor(config)
     assert "pd_op.silu" in [op.name() for op in predictor.program.walk()]
     for x in (drawn(3) ** 2 + 1, np.full(3, 0.1, "float32")):
         want = x
@@ -251,6 +255,14 @@ def test_a_copy_of_a_configuration_is_one_of_its_own(saved):
     copy.delete_pass("silu_fuse_pass")
     assert "silu_fuse_pass" in config.pass_builder().all_passes()
     assert copy.prog_file() == config.prog_file()
+
+
+def test_fused_operators_are_kernels_of_their_own(saved):
+    net, config = saved
+    predictor = inference.create_predictor(config)
+    assert predictor.statistics[-1].name == "compile_fused_rows_pass" and predictor.statistics[-1].changes == 1
+    names = [op.name() for op in predictor.program.walk()]
+    assert names.count("cinn_runtime.jit_kernel") == 1 and names.count("pd_op.matmul") == 2
 
 
 def test_compiled_as_a_whole(saved):
