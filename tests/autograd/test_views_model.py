@@ -8,6 +8,7 @@ the direction, must be the result's slope.
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -185,9 +186,7 @@ def slope(gradients):
     return sum(float((g.numpy() * d).sum()) for g, d in zip(gradients, DIRECTIONS, strict=True) if g is not None)
 
 
-@settings(max_examples=300)
-@given(steps)
-def test_eager_programs_are_right_or_refused(program):
+def check_eager(program):
     leaves = [paddle.to_tensor(v, stop_gradient=False) for v in STARTS]
     run = Run(*leaves)
     for step in program:
@@ -208,7 +207,18 @@ def test_eager_programs_are_right_or_refused(program):
 
 @settings(max_examples=100)
 @given(steps)
-def test_traced_programs_are_right(program):
+def test_eager_programs_are_right_or_refused(program):
+    check_eager(program)
+
+
+@pytest.mark.long
+@settings(max_examples=1000)
+@given(steps)
+def test_many_eager_programs_are_right_or_refused(program):
+    check_eager(program)
+
+
+def check_traced(program):
     """The same programs, traced: mutation lives in bindings there, so nothing is stale and nothing is overwritten."""
     seen = {}
 
@@ -231,3 +241,16 @@ def test_traced_programs_are_right(program):
                                rtol=1e-9, atol=1e-9)
     assert not any(MISSED in text for text in run.refused)
     event("right, with steps refused" if run.refused else "right")
+
+
+@settings(max_examples=40)
+@given(steps)
+def test_traced_programs_are_right(program):
+    check_traced(program)
+
+
+@pytest.mark.long
+@settings(max_examples=400)
+@given(steps)
+def test_many_traced_programs_are_right(program):
+    check_traced(program)

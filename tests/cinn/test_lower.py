@@ -314,10 +314,7 @@ def _broadcast(x, y):
     return True
 
 
-@pytest.mark.parametrize("dtype, rtol", [(F32, 2e-4), (F64, 1e-10), (I32, 0), (I64, 0), (BF16, 2 ** -7)])
-@settings(max_examples=150)
-@given(data=st.data())
-def test_random_groups(dtype, rtol, data):
+def check_random(dtype, rtol, data):
     fn, arrays = data.draw(random_groups(dtype))
     g = group(fn, *((a.shape, dtype) for a in arrays))
     try:
@@ -329,3 +326,22 @@ def test_random_groups(dtype, rtol, data):
         wide = group(fn, *((a.shape, F32) for a in arrays))
         reference = wide.reference(*(a.astype(F32) for a in arrays))
     check(g, *arrays, rtol=rtol, atol=rtol, reference=reference)
+
+
+in_every_dtype = pytest.mark.parametrize("dtype, rtol", [
+    (F32, 2e-4), (F64, 1e-10), (I32, 0), (I64, 0), (BF16, 2 ** -7)])
+
+
+@in_every_dtype
+@settings(max_examples=40)
+@given(data=st.data())
+def test_random_groups(dtype, rtol, data):
+    check_random(dtype, rtol, data)
+
+
+@pytest.mark.long
+@in_every_dtype
+@settings(max_examples=400)
+@given(data=st.data())
+def test_many_random_groups(dtype, rtol, data):
+    check_random(dtype, rtol, data)

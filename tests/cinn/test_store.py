@@ -168,9 +168,10 @@ SHARING = """
 """
 
 
-def test_processes_share_a_cold_folder(tmp_path, pytestconfig):
+@pytest.mark.parametrize("count", [2, pytest.param(6, marks=pytest.mark.long)])
+def test_processes_share_a_cold_folder(tmp_path, pytestconfig, count):
     command = [sys.executable, "-c", textwrap.dedent(SHARING), str(tmp_path), str(pytestconfig.rootpath)]
-    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(count)]
     for process in processes:
         _, errors = process.communicate(timeout=300)
         assert process.returncode == 0, errors
