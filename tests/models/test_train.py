@@ -75,7 +75,11 @@ def test_without_stages_there_is_one_program_and_no_timeline(corpus, tmp_path):
     assert not {name for name in names if "rank1" in name or "stage" in name or "timeline" in name}
 
 
-@pytest.mark.parametrize("mode", ["--eager", "--no-cinn", "--cinn"])
+#: the long tests compile too: tests/parity does so on every mesh, and the tests of resuming do
+COMPILED = pytest.param("--cinn", marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize("mode", ["--eager", "--no-cinn", COMPILED])
 def test_every_mesh_trains_alike(corpus, tmp_path, mode):
     runs = {mesh: losses(train(corpus, tmp_path, "--steps", "4", "--dtype", "float64", "--mesh", mesh, mode))
             for mesh in ("dp=1,tp=1", "dp=2,tp=2")}
@@ -86,7 +90,7 @@ def test_every_mesh_trains_alike(corpus, tmp_path, mode):
 STAGED = ["--layers", "3", "--micro_batches", "2", "--steps", "3", "--dtype", "float64"]
 
 
-@pytest.mark.parametrize("mode", ["--eager", "--no-cinn", "--cinn"])
+@pytest.mark.parametrize("mode", ["--eager", "--no-cinn", COMPILED])
 def test_stages_train_like_one_rank_and_write_the_same(corpus, tmp_path, mode):
     """Three layers, two on the first stage, one on the second; loss, validation and sample are those of one rank."""
     one = train(corpus, tmp_path, *STAGED, "--mesh", "dp=1", mode)
@@ -259,18 +263,21 @@ def test_what_one_rank_alone_refuses_is_said(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.mpi
-def test_mpi_ranks_train_like_simulated_ones(corpus, tmp_path):
-    simulated = losses(train(corpus, tmp_path / "sim", "--steps", "3"))
+@pytest.mark.parametrize("mode", ["--no-cinn", COMPILED])
+def test_mpi_ranks_train_like_simulated_ones(corpus, tmp_path, mode):
+    simulated = losses(train(corpus, tmp_path / "sim", "--steps", "3", mode))
     done = subprocess.run([sys.executable, "-m", "minipd", "train", "--corpus", str(corpus), "--out",
-                           str(tmp_path / "mpi"), *TINY, "--steps", "3"], capture_output=True, text=True, timeout=120)
+                           str(tmp_path / "mpi"), *TINY, "--steps", "3", mode],
+                          capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     np.testing.assert_allclose(losses(tmp_path / "mpi" / "0001"), simulated, rtol=1e-6)
 
 
 @pytest.mark.mpi
-def test_ctrl_c_stops_all_ranks_with_a_checkpoint(corpus, tmp_path):
+@pytest.mark.parametrize("mode", ["--eager", COMPILED])
+def test_ctrl_c_stops_all_ranks_with_a_checkpoint(corpus, tmp_path, mode):
     job = subprocess.Popen([sys.executable, "-m", "minipd", "train", "--corpus", str(corpus), "--out", str(tmp_path),
-                            *TINY, "--steps", "100000", "--mesh", "dp=2,tp=1"], stdout=subprocess.PIPE,
+                            *TINY, "--steps", "100000", "--mesh", "dp=2,tp=1", mode], stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, text=True)
     metrics = tmp_path / "0001" / "metrics.jsonl"
     deadline = time.monotonic() + 90
