@@ -1,5 +1,6 @@
 """What the lesson claims, held to account: on simulated ranks, in float64.  (The full product is tests/parity.)"""
 
+import functools
 import re
 import runpy
 from pathlib import Path
@@ -41,6 +42,7 @@ def data():
     return ids, labels
 
 
+@functools.cache
 def trained(mesh, **how):
     """By rank: the losses of two steps in parts, the parameters, the bits held of replicated ones, what was counted."""
     def rank(grid):
