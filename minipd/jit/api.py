@@ -41,6 +41,19 @@ def to_static(function: Any = None, input_spec: Any = None, build_strategy: Any 
     and again when something that it has read, a global or an attribute, has changed.  With False, Python runs at every
     call, and what lies between two looks at a value is compiled: anything may be in the function.
 
+    What a program depends on.  Seen, and compared before it is used again: globals, closures, defaults, attributes of
+    modules, classes and objects, also by `getattr`, `hasattr`, `vars` and `globals()["G"]`, `os.environ`, and values of
+    tensors that Python has looked at.  Refused, with the line: a value, or the text, of a tensor that the function
+    computes; random numbers of `random` and numpy from generators around it.  Warned of once for each line, for the
+    program keeps what the trace got: clocks (`time.time()`), `os.urandom`, `uuid4`, generators without a seed, `open`.
+    Not seen, so pass it as an argument, or compile with full_graph=False: the state of Python's and others' libraries
+    (`sys.getrecursionlimit()`); an attribute of a class that is neither named, nor reached through `type(x)`, `cls` or
+    an object (`classes[0].width`); `globals()` kept in a variable; what a file holds; names asked for by `getattr` and
+    the like in code that is not rewritten, of properties and without source text.  And what Python does beside
+    computing, printing words say, is done when the function is traced, and not again.
+    A buffer of a layer that `forward` assigns, `self.n = self.n + 1`, is written, as in Paddle: the layer keeps its
+    tensor, so who collects `layer.n` over several calls clones it.
+
     >>> from minipd.ops.creation import to_tensor
     >>> @to_static
     ... def f(x):

@@ -12,20 +12,25 @@ since.
 
 from __future__ import annotations
 
+import os
 import types
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
 from operator import is_
 from typing import Any
 from weakref import ref
 
 import numpy as np
 
+from minipd.framework.rank import current
 from minipd.framework.tensor import Parameter, Tensor
 from minipd.jit.dy2static.inside import HEAP_TYPE, behind, from_around, given_to
+from minipd.jit.dy2static.reading import KEPT, READERS
 from minipd.jit.effects import Effect
-from minipd.jit.objects import SETTLED, is_absent, watched
-from minipd.jit.reads import MISSING, Reads
+from minipd.jit.objects import environment_watched, is_absent, watched
+from minipd.jit.reads import LIBRARY, MISSING, Reads
 from minipd.nn.hooks import Hooks
 from minipd.nn.layer import Layer
 from minipd.nn.tree import CHANGES
@@ -106,6 +111,10 @@ class Guard:
             return f"the values of tensor {self.owner.name}"
         if self.kind == "itself":
             return f"what is in {self.name.removesuffix('[]')}"
+        if self.kind == "item" and self.owner is os.environ:
+            return f"environment variable {self.name}"
+        if self.kind == "item" and "__name__" not in self.owner:
+            return f"item {self.name!r}"
         return f"global {self.name}" if self.kind == "item" else f"variable {self.name} of the closure"
 
 
@@ -122,7 +131,7 @@ def is_plain_object(value: Any) -> bool:
     if kind is types.SimpleNamespace:
         return True
     return bool(kind.__flags__ & HEAP_TYPE) and not issubclass(kind, (Tensor, Layer, type)) and hasattr(
-        value, "__dict__") and kind.__module__.partition(".")[0] not in SETTLED
+        value, "__dict__") and kind.__module__.partition(".")[0] not in LIBRARY
 
 
 def frozen(value: Any, depth: int = 0) -> Any:
@@ -218,8 +227,10 @@ class Watch:
         self.function, self.given = function, given
         self.found: dict[tuple, Guard] = {}
         self.reads = Reads(self._note)
-        # attributes of plain objects, which are not kept alive: (the object's id, name) -> the object, what was read
-        self.objects: dict[tuple[int, str], tuple[ref, Any]] = {}
+        # what was read of plain objects, which are not kept alive if they know weak references: (the object's id, kind,
+        # name) -> the object, what was read
+        self.objects: dict[tuple[int, str, Any], tuple[Callable[[], Any], Any]] = {}
+        self.kept: list[Any] = []
 
     def _note(self, owner: Any, kind: str, name: str, value: Any, whole: bool = True) -> None:
         at = id(owner), kind, name
@@ -247,30 +258,43 @@ class Watch:
         if type(value) is types.FunctionType:
             self.reads.follow(value)
 
-    def note_object(self, owner: Any, name: str, value: Any) -> None:
-        """An attribute of a plain object is read."""
-        at = id(owner), name
+    def note_object(self, owner: Any, name: Any, value: Any, kind: str = "attribute") -> None:
+        """An attribute of a plain object, or an item of a namespace, is read."""
+        at = id(owner), kind, name
         held = self.objects.get(at)
         if held is None or held[0]() is not owner:
-            try:
-                self.objects[at] = ref(owner), frozen(value)
-            except TypeError:                   # of a class with slots: what the code reads by name, `reads` notes
-                return
+            self.objects[at] = self._hold(owner), frozen(value)
             if type(value) is types.FunctionType:
                 self.reads.follow(value)
+
+    def _hold(self, owner: Any) -> Callable[[], Any]:
+        try:
+            return ref(owner)
+        except TypeError:
+            self.kept.append(owner)
+            return partial(self.kept.__getitem__, len(self.kept) - 1)
+
+    def note_named(self, owner: Any, kind: str, name: Any, value: Any) -> None:
+        """Rewritten code reads something by a name that only it knows."""
+        if isinstance(owner, Layer):
+            self.note_layer(owner, name, value)
+        elif type(owner) is types.MappingProxyType:         # of a class; it is another each time
+            self._note(owner, kind, name, value)
+        else:
+            self.note_object(owner, name, value, kind)
 
     def _object_guards(self, effects: Sequence[Effect]) -> Iterator[Guard]:
         """The guards of plain objects that were there before the function ran, and are as they were then."""
         owners = [found() for found, _ in self.objects.values()]
         there = behind(given_to(self.function, (self.given or {}).values()))
-        around = from_around([owners], there)
-        for (_, name), (_, expected), owner in zip(self.objects, self.objects.values(), owners, strict=True):
+        around = from_around([owners, self.kept], there)
+        for (_, kind, name), (_, expected), owner in zip(self.objects, self.objects.values(), owners, strict=True):
             if owner is None or id(owner) not in around:
                 continue
-            effect = next((e for e in effects if e.is_place(owner, "attribute", name)), None)
+            effect = next((e for e in effects if e.is_place(owner, kind, name)), None)
             if effect is not None and frozen(effect.before) != expected:
                 continue                        # the function wrote it before it read it
-            guard = Guard(owner, "attribute", name, getattr(owner, name, MISSING))
+            guard = Guard(owner, kind, name, Guard(owner, kind, name, MISSING).now())
             guard.expected = expected
             yield guard
 
@@ -280,14 +304,22 @@ class Watch:
         if len(self.running) == 1:
             Layer.__getattribute__ = _read          # type: ignore[method-assign, assignment]
             Tensor.values = _looked                 # type: ignore[method-assign]
-            Watch.watching = watched(_read_object)
-            Watch.watching.__enter__()
+            Watch.watching = ExitStack()
+            Watch.watching.enter_context(watched(_read_object))
+            Watch.watching.enter_context(environment_watched(_read_environment))
+        flags = current().flags
+        flags[READERS] = [*flags.get(READERS, ()), self.note_named]
+        flags[KEPT] = [*flags.get(KEPT, ()), self.kept]
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.running.remove(self)
+        for flag in (READERS, KEPT):
+            current().flags[flag].pop()
+            if not current().flags[flag]:
+                del current().flags[flag]
         if not self.running:
-            Watch.watching.__exit__(None, None, None)
+            Watch.watching.close()
             del Layer.__getattribute__
             Tensor.values = VALUES                  # type: ignore[method-assign]
 
@@ -325,6 +357,11 @@ def _read(self: Layer, name: str) -> Any:
 def _read_object(owner: Any, name: str, value: Any) -> None:
     for watch in Watch.running:
         watch.note_object(owner, name, value)
+
+
+def _read_environment(name: str, value: Any) -> None:
+    for watch in Watch.running:
+        watch._note(os.environ, "item", name, value)
 
 
 def _looked(self: Tensor, asked: str) -> np.ndarray:

@@ -6,26 +6,31 @@ returns.  So while a function is traced, the classes of the user's tell themselv
 
 from __future__ import annotations
 
+import collections.abc
+import os
 import sys
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from minipd.framework.constraints import PACKAGE
 from minipd.framework.tensor import Tensor
 from minipd.jit.dy2static.inside import HEAP_TYPE
-from minipd.jit.reads import MISSING, is_settled
+from minipd.jit.reads import LIBRARY, MISSING, is_settled
 from minipd.nn.layer import Layer
 
 __all__: list[str] = []
 
 IMMUTABLE = 1 << 8                      # Py_TPFLAGS_IMMUTABLETYPE: a class of an extension that takes no attributes
-SETTLED = {__name__.partition(".")[0], "numpy", *sys.stdlib_module_names} - {"__main__"}
+#: what stands between the user's code and a lookup in `os.environ`: methods of mappings, and rewritten `in`
+BETWEEN = ("<frozen os>", "<frozen _collections_abc>", os.__file__, collections.abc.__file__,
+           f"{PACKAGE}/jit/dy2static")
 
 
 def is_users(kind: type) -> bool:
     """Whether a class comes from the user's own code."""
-    if not kind.__flags__ & HEAP_TYPE or kind.__flags__ & IMMUTABLE or kind.__module__.partition(".")[0] in SETTLED:
+    if not kind.__flags__ & HEAP_TYPE or kind.__flags__ & IMMUTABLE or kind.__module__.partition(".")[0] in LIBRARY:
         return False
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     return kind.__module__ == "__main__" or file is not None and not is_settled(file) and "site-packages" not in file
@@ -74,3 +79,32 @@ def watched(note: Callable[[Any, str, Any], None]) -> Iterator[None]:
     finally:
         for kind in classes:
             type.__delattr__(kind, "__getattribute__")
+
+
+@contextmanager
+def environment_watched(note: Callable[[str, Any], None]) -> Iterator[None]:
+    """`note(name, value)` is called for each variable of the environment that the user's code reads inside."""
+    kind: Any = type(os.environ)
+    inner = kind.__getitem__
+
+    def read(self: Any, name: str) -> str:
+        try:
+            value = inner(self, name)
+        except KeyError:
+            _noted(name, MISSING)
+            raise
+        _noted(name, value)
+        return value
+
+    def _noted(name: str, value: Any) -> None:
+        frame: Any = sys._getframe(2)
+        while frame is not None and frame.f_code.co_filename.startswith(BETWEEN):
+            frame = frame.f_back
+        file = frame.f_code.co_filename if frame is not None else "<frozen"
+        if not is_settled(file) and "site-packages" not in file:
+            note(name, value)
+    kind.__getitem__ = read
+    try:
+        yield
+    finally:
+        kind.__getitem__ = inner

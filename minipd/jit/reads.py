@@ -6,10 +6,13 @@ says which chains there are; they are followed from the values that the names ha
 
 from __future__ import annotations
 
+import builtins
 import dis
 import functools
+import sys
 import sysconfig
 import types
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,8 +26,11 @@ __all__: list[str] = []
 STDLIB = str(Path(sysconfig.get_paths()["stdlib"]))
 #: where code does not change between two calls: nothing in there is followed
 SETTLED = (PACKAGE, str(Path(np.__file__).parent))
+#: ... and of which nothing is looked at
+LIBRARY = {__name__.partition(".")[0], "numpy", *sys.stdlib_module_names} - {"__main__"}
 MISSING = object()
 FUNCTIONS = (types.FunctionType, types.MethodType)
+CONTAINERS = (list, tuple, dict, set, deque, np.ndarray)
 #: methods that write a container and read nothing of it
 WRITING = frozenset("add append appendleft extend insert update".split())
 
@@ -36,6 +42,25 @@ def is_settled(path: str) -> bool:
     """Whether a file belongs to minipd, numpy or Python itself."""
     return path.startswith(SETTLED) or path.startswith("<frozen") or (
         path.startswith(STDLIB) and "site-packages" not in path)
+
+
+def is_fixed(owner: types.ModuleType | type) -> bool:
+    """Whether a module or a class belongs to minipd, numpy or Python itself.  (A module without a file may be built in,
+    or made by the user.)"""
+    if isinstance(owner, type):
+        return owner.__module__.partition(".")[0] in LIBRARY
+    file = getattr(owner, "__file__", None)
+    return is_settled(file) if file else owner.__name__.partition(".")[0] in LIBRARY
+
+
+def is_steady(owner: Any, name: str, value: Any) -> bool:
+    """Whether an attribute is what was stored: not a method that is made anew each time, nor what is computed."""
+    kept = getattr(type(owner), name, None)
+    if isinstance(kept, property) or isinstance(kept, types.MemberDescriptorType) and name not in slots_of(type(owner)):
+        return False
+    if getattr(value, "__self__", MISSING) is owner:
+        return False
+    return not isinstance(owner, type) or type(value) in (int, float) or getattr(owner, name, MISSING) is value
 
 
 def chains(code: types.CodeType, aliases: Mapping[str, Chain] | None = None) -> Iterator[Chain]:
@@ -136,21 +161,22 @@ class Reads:
             return
         self.followed.add(at)
         positional = code.co_varnames[:code.co_argcount]
-        for name, value in zip(positional[::-1], (function.__defaults__ or ())[::-1], strict=False):
-            given.setdefault(name, value)
-        given = {**(function.__kwdefaults__ or {}), **given}
+        defaults = dict(zip(positional[::-1], (function.__defaults__ or ())[::-1], strict=False))
+        defaults = {n: v for n, v in (*defaults.items(), *(function.__kwdefaults__ or {}).items()) if n not in given}
         cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
         for root, attributes in dict.fromkeys(chains(code)):
-            self._resolve(function, root, attributes, cells, given)
+            self._resolve(function, root, attributes, cells, given, defaults)
 
     def _resolve(self, function: types.FunctionType, root: tuple[str, str], attributes: tuple[str, ...],
-                 cells: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+                 cells: Mapping[str, Any], given: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
         kind, name = root
         whole = [attribute not in WRITING for attribute in attributes] + [True]
         if kind == "global":
             value = function.__globals__.get(name, MISSING)
-            if value is MISSING:
-                return                          # a builtin, or nothing yet
+            if value is MISSING:                # a builtin, or nothing yet
+                if not hasattr(builtins, name):
+                    self.note(function.__globals__, "item", name, MISSING, True)
+                return
             self.note(function.__globals__, "item", name, value, whole[0])
         elif kind == "cell":
             try:
@@ -160,20 +186,32 @@ class Reads:
             self.note(cells[name], "cell", name, value, whole[0])
         elif name in given:
             value = given[name]
+        elif name in defaults:
+            value = defaults[name]
+            by_name = function.__kwdefaults__
+            self.note(function, "attribute", "__defaults__", function.__defaults__, False)
+            if by_name is not None and name in by_name:
+                self.note(by_name, "item", name, value, whole[0])
+            elif isinstance(value, CONTAINERS) and whole[0]:
+                self.note(value, "itself", name, value, True)
         else:
             return
         self._into(value)
         for attribute, counts in zip(attributes, whole[1:], strict=True):
-            if isinstance(value, types.ModuleType) and is_settled(getattr(value, "__file__", None) or "<frozen"):
+            if isinstance(value, np.ndarray) or isinstance(value, (types.ModuleType, type)) and (
+                    is_fixed(value) or attribute == "__dict__"):
                 return
-            kept = getattr(type(value), attribute, None)
-            if isinstance(value, (np.ndarray, type)) or isinstance(kept, property) or (
-                    isinstance(kept, types.MemberDescriptorType) and attribute not in slots_of(type(value))):
+            if isinstance(getattr(type(value), attribute, None), property):
                 return                          # computed, not kept
             owner, value = value, getattr(value, attribute, MISSING)
             if value is MISSING:
+                if isinstance(owner, (types.ModuleType, type)):
+                    self.note(owner, "attribute", attribute, MISSING, True)
                 return
-            if getattr(value, "__self__", MISSING) is not owner:            # a method is made anew each time
+            method = getattr(value, "__self__", MISSING) is owner
+            if not method and not is_steady(owner, attribute, value):
+                return
+            if not method:                      # which is made anew each time
                 self.note(owner, "attribute", attribute, value, counts)
             self._into(value)
 

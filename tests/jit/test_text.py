@@ -48,6 +48,7 @@ def test_the_text_of_a_traced_tensor(how):
     to_static(f, full_graph=False)(x())
 
 
+@pytest.mark.filterwarnings("ignore:to_static. open")
 def test_files_get_no_words_that_stand_for_a_value(tmp_path):
     def f(v, path):
         y = v * 2.0

@@ -8,6 +8,7 @@ tensor becomes a `pd_op.if` or a `pd_op.while`.
     source, scopes, nodes                   reading, asking and making pieces of syntax trees
     expressions, loop_exits, early_return, to_functions, rewrite            the passes, and their order
     branches, loops, traced_loop, indexed, logic, asserts, builtins, calls  the converters
+    reading                                 what is read by a name that only the trace knows; clocks and files
     variables, changes, inside              what a block changes, as its code says, and as it happens; what it has made
     merging, reasons                        two values as one; variables without a value
     levels                                  what Paddle prints of all this
@@ -20,6 +21,7 @@ What stands in rewritten code (`print(f.code)`):
     _jst.Call(f)(x)                                     `f(x)`, with f rewritten
     _jst.And, Or, Not, IfExp, Compare, In, Assert       `and`, `or`, `not`, `a if c else b`, `a < b < c`, `in`, `assert`
     _jst.Told(lambda: e)                                `raise e`, whose message may tell of tensors
+    _jst.Item(globals(), "G"), Get, Has, Attribute      `globals()["G"]`, `.get`, `in`; `type(x).a`
     _jst.Change(a, "a.b").b = x                         `a.b = x`: a branch or a loop around hands on what it changes
     _jst.Rebind(("n",), lambda: (n,))                   the function binds n, which is not its own
     y: "variable"                                       y is one of the function, and its parts share it

@@ -17,6 +17,7 @@ from minipd.jit.dy2static.branches import IfExp
 from minipd.jit.dy2static.changes import Change, spent
 from minipd.jit.dy2static.indexed import Indexed, make_enumerate, make_range, make_zip
 from minipd.jit.dy2static.logic import And, Or, as_bool, traced, truth
+from minipd.jit.dy2static.reading import READING
 from minipd.ops.cast import cast
 from minipd.ops.creation import full
 from minipd.ops.math import maximum
@@ -152,5 +153,5 @@ BUILTINS: dict[Any, Callable] = {
     builtins.range: make_range, builtins.enumerate: make_enumerate, builtins.zip: make_zip,
     builtins.print: show, builtins.max: largest, builtins.min: smallest, builtins.any: any_of, builtins.all: all_of,
     builtins.setattr: set_attribute, builtins.delattr: delete_attribute,
-    builtins.next: advance,
+    builtins.next: advance, **READING,
 }

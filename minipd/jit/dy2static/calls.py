@@ -80,6 +80,8 @@ def Call(f: Any) -> Any:
             return f
         if f.__name__ in _TAKE_FUNCTIONS and is_library(f):
             return _with_functions(f)
+        if f in BUILTINS:               # of Python's modules
+            return BUILTINS[f]
         return f if is_library(f) else rewritten(f)
     if kind is types.MethodType:
         if f.__name__ in MUTATORS:      # of a Counter, say
@@ -89,6 +91,8 @@ def Call(f: Any) -> Any:
         return types.MethodType(Call(f.__func__), f.__self__) if type(f.__func__) is types.FunctionType else f
     if kind is functools.partial:
         return functools.partial(Call(f.func), *f.args, **f.keywords)
+    if f is np.random.default_rng:
+        return BUILTINS[f]
     if isinstance(f, Layer):
         return functools.partial(_call_layer, f)
     if isinstance(f, type) and _is_plain(f):

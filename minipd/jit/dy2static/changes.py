@@ -22,6 +22,7 @@ from minipd.framework.constraints import user_line
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.jit.dy2static.inside import behind, from_around, leads_on
+from minipd.jit.dy2static.reading import KEPT
 from minipd.jit.dy2static.reasons import leave_empty
 from minipd.jit.dy2static.variables import CONTENTS, GLOBAL, MISSING, Place, attribute, contents, owned_place, places
 
@@ -114,7 +115,8 @@ class Changes:
         outermost = next(iter(current().flags.get(OPEN) or ()), self)
         there = behind(outermost.given())
         there.update(id(x) for x, kind in zip(self.owners, self.kinds, strict=True) if kind.startswith(GLOBAL))
-        self.around = from_around((self.owners, self.before, self.after, self.spent, *products), there)
+        noted = current().flags.get(KEPT, ())
+        self.around = from_around((self.owners, self.before, self.after, self.spent, *products, *noted), there)
         for x, (what, where) in zip(self.spent, self.spending, strict=True):
             if id(x) in self.around:
                 raise TypeError(

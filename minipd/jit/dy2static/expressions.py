@@ -6,6 +6,8 @@
     x in xs                 _jst.In(x, xs)
     a if c else b           _jst.IfExp(c, lambda: a, lambda: b)
     assert c, m             _jst.Assert(c, lambda: m)
+    globals()["G"]          _jst.Item(globals(), "G")       (and `.get`, `in`; and of `vars(x)`, `x.__dict__`)
+    type(x).a               _jst.Attribute(type(x), 'a')
     raise E(m)              raise _jst.Told(lambda: E(m))
     a.b = x                 _jst.Change(a, 'a.b').b = x
     xs[i] = x               _jst.Change(xs, 'xs[]')[i] = x
@@ -34,6 +36,16 @@ def movable(*exprs: ast.expr) -> bool:
     """Whether these may go into a lambda."""
     return not any(isinstance(n, (ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await))
                    for e in exprs for n in ast.walk(e))
+
+
+def is_call_of(node: ast.expr, *names: str) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names and (
+        not node.keywords)
+
+
+def is_namespace(node: ast.expr) -> bool:
+    """Whether an expression gives the names of a module or an object: a dict that code reads by its keys."""
+    return is_call_of(node, "globals", "vars") or isinstance(node, ast.Attribute) and node.attr == "__dict__"
 
 
 class Expressions(ast.NodeTransformer):
@@ -66,6 +78,9 @@ class Expressions(ast.NodeTransformer):
             if not node.args and not node.keywords and self.me:
                 node.args = [at(ast.Name("__class__", ast.Load()), node), at(ast.Name(self.me, ast.Load()), node)]
             return node
+        f = node.func
+        if isinstance(f, ast.Attribute) and f.attr == "get" and is_namespace(f.value) and not node.keywords:
+            return call("Get", self.namespace(f.value), *[self.visit(a) for a in node.args], place=node)
         self.generic_visit(node)
         f = node.func
         if isinstance(f, ast.Attribute) and f.attr in MUTATORS and (name := dotted(f.value)):
@@ -73,6 +88,14 @@ class Expressions(ast.NodeTransformer):
         if isinstance(f, ast.Attribute) and f.end_lineno is not None:       # where Python says that a method is called
             node.lineno, node.col_offset = f.end_lineno, max(0, (f.end_col_offset or 0) - len(f.attr))
         node.func = call("Call", f)
+        return node
+
+    def namespace(self, node: Any) -> ast.expr:
+        """`globals()`, `vars(x)` or `x.__dict__`, of which one name is read."""
+        if isinstance(node, ast.Call):
+            node.args = [self.visit(a) for a in node.args]
+        else:
+            node.value = self.visit(node.value)
         return node
 
     # --------------------------------------------------------------------------------------------- truth values
@@ -139,8 +162,11 @@ class Expressions(ast.NodeTransformer):
 
     # ---------------------------------------------------------------------------------------------- comparisons
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        self.generic_visit(node)
         op = node.ops[0]
+        if len(node.ops) == 1 and isinstance(op, (ast.In, ast.NotIn)) and is_namespace(node.comparators[0]):
+            has = call("Has", self.visit(node.left), self.namespace(node.comparators[0]), place=node)
+            return has if isinstance(op, ast.In) else at(ast.UnaryOp(ast.Not(), has), node)
+        self.generic_visit(node)
         if len(node.ops) == 1:
             if not isinstance(op, (ast.In, ast.NotIn)):
                 return node
@@ -155,6 +181,9 @@ class Expressions(ast.NodeTransformer):
     # -------------------------------------------------------------------------------------- what is stored into
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         name = dotted(node) or f"(...).{node.attr}"
+        if isinstance(node.ctx, ast.Load) and is_call_of(node.value, "type"):
+            attr = at(ast.Constant(self.mangled(node.attr)), node)
+            return call("Attribute", self.visit(node.value), attr, place=node)
         self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):
             node.value = call("Change", node.value, at(ast.Constant(self.mangled(name)), node))
@@ -162,6 +191,8 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         name = dotted(node.value) or "(...)"
+        if isinstance(node.ctx, ast.Load) and is_namespace(node.value):
+            return call("Item", self.namespace(node.value), self.visit(node.slice), place=node)
         self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):
             node.value = call("Change", node.value, at(ast.Constant(f"{name}[]"), node))

@@ -6,6 +6,9 @@ from minipd.jit.dy2static.calls import Call
 from minipd.jit.dy2static.changes import Change, Rebind
 from minipd.jit.dy2static.logic import And, Compare, In, Not, NotIn, Or
 from minipd.jit.dy2static.loops import For, While
+from minipd.jit.dy2static.reading import Get, Has, Item
+from minipd.jit.dy2static.reading import attribute as Attribute
 
-__all__ = ["And", "Assert", "Call", "Change", "Compare", "For", "If", "IfExp", "In", "Not", "NotIn", "Or", "Rebind",
+__all__ = ["And", "Assert", "Attribute", "Call", "Change", "Compare", "For", "Get", "Has", "If", "IfExp", "In", "Item",
+           "Not", "NotIn", "Or", "Rebind",
            "Told", "While"]
