@@ -130,3 +130,21 @@ def test_simplify_also_where_the_first_one_is_read():
     assert left == ["transpose", "exp", "tanh"] and count == 1
     assert arranged(lambda x: x.transpose([0, 2, 1]).transpose([1, 0, 2]), (2, 3, 4),
                     name="auto_layout_simplify_pass")[1] == 0
+
+
+def test_a_transposition_that_undoes_itself_goes_one_way():
+    """Of three dimensions, channels first to last is last to first: operands must not take turns."""
+    class Tokens(Layer):
+        def __init__(self):
+            super().__init__()
+            self.patches, self.token = Conv2D(3, 4, 2, 2), self.create_parameter([1, 1, 4])
+
+        def forward(self, x):
+            y = self.patches(x).flatten(2).transpose([0, 2, 1])
+            return paddle.concat([self.token, y], 1) + y.mean(1, keepdim=True)
+    assert arranged(Tokens(), (1, 3, 4, 4))[1] == 0
+
+    def either(x, y):
+        z = x.transpose([0, 2, 1]) + y
+        return z, y.transpose([0, 2, 1]) + x
+    assert arranged(either, (2, 3, 3), (2, 3, 3), name="auto_layout_insert_pass")[1] == 0

@@ -95,7 +95,8 @@ class Sink(RewritePattern):
             values, attrs = tensor_operands(op), op_attrs(op)
         except ValueError:
             return False
-        perm = next((found[1] for v in values if (found := transposed(v)) and channels_last(found[1])), None)
+        perm = next((found[1] for v in values if (found := transposed(v)) and channels_last(found[1])
+                     and not depends_on_state_only(v)), None)
         if perm is None or not all(v in values[:i] or _ready(v, perm, op) for i, v in enumerate(values)):
             return False
         back = _attrs_before(row, attrs, perm, op.result(0))
@@ -138,7 +139,12 @@ def _ready(value: Value, perm: tuple[int, ...], op: Operation) -> bool:
 
 
 def _other(value: Value, perm: tuple[int, ...], op: Operation) -> Value | None:
-    """`value` transposed back, where somebody has done that before `op`."""
+    """`value` transposed back, where somebody has done that before `op`.
+
+    (Not where that is the same transposition: either operand would be the one that is transposed, in turns.)
+    """
+    if inverse(perm) == perm:
+        return None
     for user in value.all_used_ops():
         if user.name() == "pd_op.transpose" and user.parent is op.parent and op.parent is not None and (
                 tuple(op_attrs(user)["perm"]) == inverse(perm)):
