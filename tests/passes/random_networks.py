@@ -172,9 +172,9 @@ def branch(x, own):
 
 
 BLOCKS = (linear, linear_relu, mlp_gelu, residual_mlp, llama_mlp, composed_silu, composed_gelu, composed_tanh_gelu,
-          rms_norm, residual_rms_norm, layer_norm, attention, causal_attention, flash_attention, rotary, dropout_add, convolution,
-          residual_convolution, group_norm_silu, embeddings, turned, turned_product, casts, constants, twice_and_never,
-          scales, branch)
+          rms_norm, residual_rms_norm, layer_norm, attention, causal_attention, flash_attention, rotary, dropout_add,
+          convolution, residual_convolution, group_norm_silu, embeddings, turned, turned_product, casts, constants,
+          twice_and_never, scales, branch)
 
 
 def _linear(*names, bias=None):
