@@ -305,33 +305,40 @@ def test_products_of_one_tensor_become_one(shape, biases):
 
 def test_weights_that_are_computed_come_along():
     net = Net(lambda s, x: (x @ s.w.t(), x @ s.v.t()), w=(4, 6), v=(3, 6))
-    assert after("horizontal_fuse_pass", net, (5, 6))[1] == 1
+    assert after("horizontal_fuse_pass", net, (5, 6), at_least=2)[1] == 1
 
 
 def test_a_bias_that_not_all_have_or_that_is_not_all_stays_behind():
     net = Net(lambda s, x: (x @ s.w + s.b, x @ s.v), w=(6, 4), v=(6, 4), b=(4,))
-    left, count = after("horizontal_fuse_pass", net, (5, 6))
+    left, count = after("horizontal_fuse_pass", net, (5, 6), at_least=2)
     assert count == 1 and left.count("add") == 1
 
     def f(s, x):
         y = x @ s.w
         return y + s.b, y, x @ s.v + s.b
-    left, count = after("horizontal_fuse_pass", Net(f, w=(6, 4), v=(6, 4), b=(4,)), (5, 6))
+    left, count = after("horizontal_fuse_pass", Net(f, w=(6, 4), v=(6, 4), b=(4,)), (5, 6), at_least=2)
     assert count == 1 and left.count("add") == 2
 
 
 def test_activations_other_tensors_and_other_flags_are_not_put_together():
+    name, two = "horizontal_fuse_pass", {"at_least": 2}
+    assert after(name, lambda x, y, z: (x @ y, x @ z), (2, 3), (3, 4), (3, 4), **two)[1] == 0
+    assert after(name, Net(lambda s, x: (x @ s.w, x.exp() @ s.v), w=(6, 4), v=(6, 4)), (5, 6), **two)[1] == 0
+    assert after(name, Net(lambda s, x: (x @ s.w, x.matmul(s.v, transpose_y=True)), w=(6, 4), v=(4, 6)), (5, 6), **two)[
+        1] == 0
+
+
+def test_few_products_and_large_ones_stay():
     name = "horizontal_fuse_pass"
-    assert after(name, lambda x, y, z: (x @ y, x @ z), (2, 3), (3, 4), (3, 4))[1] == 0
-    assert after(name, Net(lambda s, x: (x @ s.w, x.exp() @ s.v), w=(6, 4), v=(6, 4)), (5, 6))[1] == 0
-    assert after(name, Net(lambda s, x: (x @ s.w, x.matmul(s.v, transpose_y=True)), w=(6, 4), v=(4, 6)), (5, 6))[1] == 0
-    assert after(name, Heads(4, 2), (5, 6), at_least=3)[1] == 0
+    assert after(name, Heads(4, 2), (5, 6))[1] == 0
+    assert after(name, Heads(4, 2, 3, biases=False), (5, 6), max_elements=6 * 9 - 1)[1] == 0
+    assert after(name, Heads(4, 2, 3, biases=False), (5, 6), max_elements=6 * 9)[1] == 2
 
 
 def test_a_branch_has_products_of_its_own():
     def f(s, x):
         return cond(x.sum() > 0.0, lambda: x @ s.w + x @ s.v, lambda: x @ s.w)
-    left, count = after("horizontal_fuse_pass", Net(f, w=(6, 4), v=(6, 4)), (5, 6))
+    left, count = after("horizontal_fuse_pass", Net(f, w=(6, 4), v=(6, 4)), (5, 6), at_least=2)
     assert count == 1 and left.count("matmul") == 2
 
 

@@ -31,12 +31,16 @@ The weights are put side by side by operations, which `constant_folding_pass` wi
 afterwards, or every run does it.  The slices are views.  Biases are added to all at once if each product has one and
 serves nothing else.
 
-Paddle's pass wants three products at least, and leaves biases where they are, behind its `split`.
+What is saved are the calls.  An attention of 64 features takes 5 to 23 % less time, one of 256 features 1 to 14 %, and
+one of 512 up to 12 % more: parts of a row are read with gaps, and large products gain nothing from being larger.  Two
+wide ones, as the gates of Llama's MLP, lose.  Hence the limits.
+
+Paddle's pass wants three products as well, of any size, and leaves biases where they are, behind its `split`.
 """
 
 from __future__ import annotations
 
-from minipd.framework.dim import is_symbolic
+from minipd.framework.dim import is_symbolic, prod
 from minipd.framework.row import ROWS
 from minipd.ir.block import Block
 from minipd.ir.builder import Builder
@@ -56,13 +60,13 @@ __all__ = ["HorizontalFuse"]
 class HorizontalFuse(Pass):
     """Products of one tensor with several weights become one.  The number of changes is that of the products gone.
 
-    at_least: so many products are worth it.
+    at_least: so many products are worth it.  max_elements: the weights together may be so large.
     """
 
     opt_level = 2
 
-    def __init__(self, at_least: int = 2):
-        self.at_least = at_least
+    def __init__(self, at_least: int = 3, max_elements: int = 1 << 18):
+        self.at_least, self.max_elements = at_least, max_elements
 
     def run(self, program: Program) -> int:
         blocks = [program.global_block(), *(b for op in program.walk() for b in op.blocks())]
@@ -76,7 +80,8 @@ class HorizontalFuse(Pass):
                 attrs = op_attrs(op)
                 key = id(x), attrs["transpose_x"], attrs["transpose_y"], w.dtype, op.result(0).stop_gradient
                 groups.setdefault(key, []).append(op)
-        found = [group for group in groups.values() if len(group) >= self.at_least]
+        found = [group for group in groups.values() if len(group) >= self.at_least and self.max_elements >= sum(
+            prod(tensor_operands(op)[1].shape) for op in group)]
         for group in found:
             _fuse(block, group)
         return sum(len(group) - 1 for group in found)
