@@ -214,17 +214,31 @@ def test_a_dtype_holds_another_if_all_its_values_come_back(narrow, wide):
     assert holds(wide, narrow) == exact
 
 
-def test_scales_are_one_where_they_round_the_same():
+def test_products_with_numbers_are_one():
     name = "remove_redundant_scale_pass"
-    assert after(name, lambda x: x * 0.3 + 0.1, (50,)) == (["scale"], 1)
-    assert after(name, lambda x: x * 0.3 - 0.1, (50,)) == (["scale"], 1)
-    assert after(name, lambda x: (x + 0.1) * 0.3, (50,)) == (["scale"], 1)
-    assert after(name, lambda x: x.scale(0.3).scale(1.0, 0.1), (50,)) == (["scale"], 1)
-    assert after(name, lambda x: x.scale(1.0, 0.1).scale(0.3), (50,)) == (["scale"], 1)
-    assert after(name, lambda x: (x * 0.3) * 0.1, (50,))[1] == 0
-    assert after(name, lambda x: x * 0.3 + 0.0, (50,))[1] == 0
-    assert after(name, lambda x: x * 0.3 + 0.1, "bf16[50]")[1] == 0
-    assert after(name, lambda x: x * 3 + 1, "i32[50]")[1] == 0
+    for f in (lambda x: (x * 0.3) * 0.1, lambda x: 0.1 * (0.3 * x), lambda x: x * 0.3 / 0.7, lambda x: x / 0.3 * 0.7):
+        assert after(name, f, (50,)) == (["multiply"], 1)
+        assert after(name, f, "bf16[50]")[1] == 1
+    assert after(name, lambda x: x * 2.0 * 3.0 / 4.0 * 5.0, (50,)) == (["multiply"], 3)
+    assert after(name, lambda x: x.scale(0.3, 0.2).scale(0.1, -0.4), (50,)) == (["scale"], 1)
+    assert after(name, lambda x: x.scale(0.3).scale(0.1), (50,)) == (["scale"], 1)
+
+
+def test_products_with_numbers_that_are_not():
+    name = "remove_redundant_scale_pass"
+    assert after(name, lambda x: x * 0.3 + 0.1, (50,))[1] == 0
+    assert after(name, lambda x: x * 3 * 5, "i32[50]")[1] == 0
+    assert after(name, lambda x: x * 1e-30 * 1e-30, (50,))[1] == 0          # 0 in float32
+    assert after(name, lambda x: x * 1e30 * 1e30, (50,))[1] == 0            # infinite
+    assert after(name, lambda x: x * 1e-30 * 1e-9, (50,))[1] == 0           # not normal
+    assert after(name, lambda x: x * 0.0 * 2.0, (50,))[1] == 0
+    assert after(name, lambda x: x * 2.0 / 0.0, (50,))[1] == 0
+    assert after(name, lambda x: x.scale(2.0, 1.0, bias_after_scale=False).scale(3.0), (50,))[1] == 0
+
+    def read(x):
+        y = x * 2.0
+        return y * 3.0, y
+    assert after(name, read, (50,))[1] == 0
 
 
 # ------------------------------------------------------------------------------------------------------ products
