@@ -60,7 +60,7 @@ class PassManager:
         self.opt_level, self.debug, self.add_dependents = opt_level, debug, add_dependents
         self.statistics: list[PassRun] = []
         self._passes: list[floors.Pass] = []
-        self._printers: list[Printer] = []
+        self._printers: list[tuple[Printer, bool]] = []
         self._report: Callable[[str], None] | None = None
 
     # ------------------------------------------------------------------------------------------------- contents
@@ -98,15 +98,15 @@ class PassManager:
         return not self._passes
 
     # -------------------------------------------------------------------------------------------------- watching
-    def enable_ir_printing(self, to: str | Path | Printer | None = None) -> None:
+    def enable_ir_printing(self, to: str | Path | Printer | None = None, changed_only: bool = False) -> None:
         """Show the program before and after every pass: on the terminal (None), as files of a folder, or to a function
-        `to(number, name, "before" | "after", program)`."""
-        if to is None:
-            self._printers.append(_print)
-        elif callable(to):
-            self._printers.append(to)
-        else:
-            self._printers.append(_Files(Path(to)))
+        `to(number, name, "before" | "after", program)`.
+
+        changed_only: show it once at the start, as "before" of the first pass, and after that only after passes that
+        have changed it.
+        """
+        printer = _print if to is None else to if callable(to) else _Files(Path(to))
+        self._printers.append((printer, changed_only))
 
     def enable_print_statistics(self, to: Callable[[str], None] = print) -> None:
         """Give the report of each run to `to`.  From now on the memory of each pass is measured too, which makes passes
@@ -139,9 +139,10 @@ class PassManager:
                 ops = program.num_ops()
                 self.statistics.append(PassRun(each.name, ops_before=ops, ops_after=ops, skipped=reason))
                 continue
-            self._show(number, each.name, "before", program)
+            first = all(r.skipped for r in self.statistics)
+            self._show(number, each.name, "before", program, first)
             self.statistics.append(self._run(each, program))
-            self._show(number, each.name, "after", program)
+            self._show(number, each.name, "after", program, self.statistics[-1].changes > 0)
             if self.debug:
                 _verified(program, f"after {each.name}", "the pass left a program that is not well formed")
         if self._report is not None:
@@ -188,9 +189,10 @@ class PassManager:
                     raise ValueError(f"pass {each.name}: expected {name}, which it depends on, to run before it, got a "
                                      f"manager of level {self.opt_level}, which skips it; make one of level {level}")
 
-    def _show(self, number: int, name: str, when: str, program: Program) -> None:
-        for printer in self._printers:
-            printer(number, name, when, program)
+    def _show(self, number: int, name: str, when: str, program: Program, news: bool) -> None:
+        for printer, changed_only in self._printers:
+            if news or not changed_only:
+                printer(number, name, when, program)
 
 
 class _Counts(Listener):

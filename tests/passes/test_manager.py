@@ -104,6 +104,15 @@ def test_programs_before_and_after_as_files_text_and_calls(tmp_path, capsys):
     assert f"===------ IR before {DCE} ------===\n{{\n" in out and out.count("pd_op.exp") == 1
 
 
+def test_only_what_passes_have_changed_may_be_shown():
+    manager, calls = PassManager(opt_level=1), []
+    for name in ("silu_fuse_pass", "identity_op_clean_pass", CSE, "identity_op_clean_pass", DCE):
+        manager.add_pass(name)
+    manager.enable_ir_printing(lambda *call: calls.append((*call[:3], call[3].num_ops())), changed_only=True)
+    manager.run(program())
+    assert calls == [(1, "identity_op_clean_pass", "before", 6), (2, CSE, "after", 5), (4, DCE, "after", 4)]
+
+
 def test_debug_names_the_pass_that_breaks_a_program():
     class Careless:
         name = "careless_pass"
