@@ -142,7 +142,8 @@ def test_any_mesh_goes_on_from_a_checkpoint_of_another(corpus, tmp_path):
 
 
 def test_a_checkpoint_copied_out_of_its_run_is_resumed(corpus, tmp_path, monkeypatch):
-    run = train(corpus, tmp_path / "runs", "--steps", "4", "--checkpoint_every", "2", "--mesh", "dp=1,tp=1")
+    run = train(corpus, tmp_path / "runs", "--steps", "4", "--checkpoint_every", "2", "--mesh", "dp=1,tp=1",
+                "--no-cinn")
     shutil.copytree(run / "checkpoints" / "step-000002", tmp_path / "copy")
     monkeypatch.chdir(tmp_path)
     resumed = train(corpus, tmp_path / "runs", "--config", str(run / "config.toml"), "--resume", "copy")
@@ -150,7 +151,7 @@ def test_a_checkpoint_copied_out_of_its_run_is_resumed(corpus, tmp_path, monkeyp
 
 
 def test_what_an_interrupted_save_has_left_is_no_checkpoint(corpus, tmp_path):
-    run = train(corpus, tmp_path, "--steps", "2", "--mesh", "dp=1,tp=1")
+    run = train(corpus, tmp_path, "--steps", "2", "--mesh", "dp=1,tp=1", "--no-cinn")
     shutil.copytree(run / "checkpoints" / "step-000002", run / "checkpoints" / "step-1000000")
     left = run / "checkpoints" / "step-1000001.tmp"
     left.mkdir()
@@ -185,7 +186,7 @@ def test_a_missing_corpus_is_refused(tmp_path, capsys):
 
 
 def test_a_checkpoint_of_another_model_is_refused(corpus, tmp_path, capsys):
-    run = train(corpus, tmp_path, "--steps", "2", "--mesh", "dp=2,tp=1")
+    run = train(corpus, tmp_path, "--steps", "2", "--mesh", "dp=2,tp=1", "--no-cinn")
     before = {p: p.stat().st_mtime_ns for p in run.rglob("*")}
     for more, text in ((["--dim", "32"], "model.dim"),
                        (["--steps", "2"], "train.steps above 2"), (["--dtype", "float64"], "train.dtype")):
@@ -226,12 +227,13 @@ def test_steps_that_overflow_are_skipped_and_said_so(corpus, tmp_path, capsys):
     assert "step 2: the gradient is not finite; nothing was updated" in capsys.readouterr().out
 
 
-def test_uneven_vocabulary(corpus, tmp_path):
+@pytest.mark.parametrize("mode", ["--no-cinn", COMPILED])
+def test_uneven_vocabulary(corpus, tmp_path, mode):
     """301 tokens over two ranks are 151 and 150: the loss is that of one rank."""
     two = losses(train(corpus, tmp_path, "--steps", "3", "--vocab_size", "301", "--mesh", "dp=1,tp=2",
-                       "--dtype", "float64"))
+                       "--dtype", "float64", mode))
     one = losses(train(corpus, tmp_path, "--steps", "3", "--vocab_size", "301", "--mesh", "dp=1,tp=1",
-                       "--dtype", "float64"))
+                       "--dtype", "float64", mode))
     np.testing.assert_allclose(two, one, rtol=1e-10)
 
 
