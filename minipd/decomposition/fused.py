@@ -11,7 +11,7 @@ from minipd.ops.fused import attention, conv, dropout, embedding, gemm, group_no
 from minipd.ops.joining import concat
 from minipd.ops.math import square
 from minipd.ops.reduce import Mean
-from minipd.ops.rope import halves
+from minipd.ops.rope import halves, is_full, quarter_turned
 
 __all__: list[str] = []
 
@@ -34,7 +34,9 @@ def standardize(x: Tensor, *, axis: tuple, epsilon: float = 1e-5) -> tuple[Tenso
 
 @decompose_rule("fused_rotary_position_embedding")
 def fused_rotary_position_embedding(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """(a cos - b sin, b cos + a sin) for the halves a, b of x."""
+    """(a cos - b sin, b cos + a sin) for the halves a, b of x; with numbers for each place, x cos + (-b, a) sin."""
+    if is_full(x.payload, cos.payload):
+        return x * cos + quarter_turned(x) * sin
     a, b = halves(x)
     return concat([a * cos - b * sin, b * cos + a * sin], x.ndim - 1)
 

@@ -33,3 +33,10 @@ def _(d):
         half = (*shape[-2:-1], shape[-1] // 2)
         yield Case((d.floats(*shape), d.floats(*half), d.floats(*half)), want)
     yield Case((d.floats(2, 3, 4), d.floats(1, 2), d.floats(3, 1)), want)
+    for shape in ((5, 2), (2, 3, 6), (0, 4)):                                   # a number for each place
+
+        def each(x, cos, sin):
+            a, b = np.split(x, 2, -1)
+            return x * cos + np.concatenate([-b, a], -1) * sin
+
+        yield Case((d.floats(*shape), d.floats(*shape[-2:]), d.floats(*shape[-2:])), each)

@@ -10,6 +10,7 @@ from typing import Any
 from minipd.dist.spmd.notation import Notation, broadcast, letters, replace
 from minipd.dist.spmd.table import spmd
 from minipd.framework.dim import same
+from minipd.ops.rope import is_full
 
 __all__: list[str] = []
 
@@ -37,6 +38,9 @@ def standardize(x: Any, *, axis: tuple[int, ...], epsilon: float = 1e-5) -> Nota
 @spmd("fused_rotary_position_embedding")
 def fused_rotary_position_embedding(x: Any, cos: Any, sin: Any) -> Notation:
     """Halves of a head are paired, so the last dimension is whole; cos and sin have one of their own."""
+    if is_full(x, cos) and is_full(x, sin):
+        words, word = broadcast(x.shape, cos.shape, sin.shape)
+        return Notation(words, (word,), whole=word[-1])
     half = (*x.shape[:-1], x.shape[-1] / 2)
     words, _ = broadcast(cos.shape, sin.shape, half)
     last = len(half) - 1
