@@ -8,7 +8,7 @@ scores instead of running maxima: a row is short beside a core's cache.)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from minipd.framework import dtype as dtypes
@@ -29,6 +29,8 @@ __all__: list[str] = []
 
 #: bytes of scores that are held at once
 AT_ONCE = 1 << 20
+#: e^LARGE is far from where float32 ends, and so is its inverse
+LARGE = 60.0
 #: queries whose scores are computed together at least: matrix products want some
 FEWEST = 32
 #: and at most, where a causal mask lets the first ones see few keys
@@ -175,23 +177,44 @@ def _attend(xp: Any, out: Any, q: Any, k: Any, v: Any, bias: Any, scale: float, 
     k = k.swapaxes(3, 4)
     for some, heads, rows in _tiles(b, kv, group * sk * out.itemsize, sq, causal):
         keys = slice(0, min(rows.stop, sk) if causal else sk)
-        scores = xp.matmul(q[some, heads, :, rows] * q.dtype.type(scale), k[some, heads, ..., keys])
-        if causal:
-            _hide_later(xp, scores, rows.start)
-        elif bias is not None:
-            _apply_mask(xp, scores, bias[some, heads, :, rows], hidden)
-        highest = xp.maximum.reduce(scores, axis=-1, keepdims=True)
-        if zeros and bias is not None:
-            highest[highest == -math.inf] = 0
-        scores -= highest
-        xp.exp(scores, out=scores)
-        total = xp.add.reduce(scores, axis=-1, keepdims=True)
-        if zeros and bias is not None:
-            total[total == 0] = 1
-        part = xp.matmul(scores, v[some, heads, :, keys])
-        xp.true_divide(part, total, out=made[some, heads, :, rows])
+        queries = q[some, heads, :, rows] * q.dtype.type(scale)
+
+        def scored(some: slice = some, heads: slice = heads, rows: slice = rows, keys: slice = keys,
+                   queries: Any = queries) -> Any:
+            scores = xp.matmul(queries, k[some, heads, ..., keys])
+            if causal:
+                _hide_later(xp, scores, rows.start)
+            elif bias is not None:
+                _apply_mask(xp, scores, bias[some, heads, :, rows], hidden)
+            return scores
+        weights, total = _weigh(xp, scored, zeros and bias is not None)
+        xp.true_divide(xp.matmul(weights, v[some, heads, :, keys]), total[..., None], out=made[some, heads, :, rows])
     if whole is not out:
         out[...] = whole
+
+
+def _weigh(xp: Any, scored: Callable[[], Any], zeros: bool) -> tuple[Any, Any]:
+    """(e^(score - something), their sums) for rows of scores, which `scored` computes.
+
+    That something is 0 where no e^score overflows, and no sum is next to nothing: a maximum over everything is sooner
+    there than one for each row.  zeros: where all scores of a row are -inf, both are 0, and the sum is taken for 1.
+    """
+    scores = scored()
+    if scores.max() < LARGE:
+        xp.exp(scores, out=scores)
+        total = xp.einsum("...i->...", scores)
+        if total.min() > math.exp(-LARGE):
+            return scores, total
+        scores = scored()
+    highest = xp.maximum.reduce(scores, axis=-1, keepdims=True)
+    if zeros:
+        highest[highest == -math.inf] = 0
+    scores -= highest
+    xp.exp(scores, out=scores)
+    total = xp.einsum("...i->...", scores)
+    if zeros:
+        total[total == 0] = 1
+    return scores, total
 
 
 def _tiles(batch: int, heads: int, row_bytes: int, rows: int, causal: bool) -> Iterator[tuple[slice, slice, slice]]:
@@ -212,7 +235,9 @@ def _hide_later(xp: Any, scores: Any, first: int) -> None:
     rows, columns = scores.shape[-2:]
     if columns > first + 1:
         later = xp.arange(first, columns) > xp.arange(first, first + rows)[:, None]
-        xp.copyto(scores[..., first:], scores.dtype.type(-math.inf), where=later)
+        most = xp.where(later, scores.dtype.type(-math.inf), scores.dtype.type(math.inf))
+        part = scores[..., first:]
+        xp.minimum(part, most, out=part)                # several times as fast as a masked copy
 
 
 def _apply_mask(xp: Any, scores: Any, bias: Any, hidden: float) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from minipd.framework.dim import prod
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import op
 from minipd.framework.tensor import Tensor
-from minipd.ops.fused.activations import activate, activate_over, blocks, require_activation
+from minipd.ops.fused.activations import ACTIVATIONS, NEAR, activate, activate_over, blocks, require_activation
 from minipd.ops.fused.composition import pullback
 from minipd.ops.linalg import Matmul
 from minipd.ops.shapes import require_floating, shapes_agree
@@ -44,7 +45,12 @@ class FusedGemmEpilogue:
         return out
 
     def kernel_out(xp, out, x, y, bias, *, trans_x=False, trans_y=False, activation="none"):
-        Matmul.kernel_out(out, x, y, transpose_x=trans_x, transpose_y=trans_y)
+        if trans_x or trans_y or y.ndim != 2 or not out.flags.c_contiguous:
+            Matmul.kernel_out(out, x, y, transpose_x=trans_x, transpose_y=trans_y)
+        elif out.ndim == 2:
+            xp.matmul(x, y, out=out)
+        else:                           # one product instead of one per leading index
+            xp.matmul(x.reshape(prod(x.shape[:-1]), x.shape[-1]), y, out=out.reshape(prod(x.shape[:-1]), y.shape[1]))
         _finish(xp, out, bias, activation)
 
     def vjp(g, x, y, bias, trans_x, trans_y, activation):
@@ -52,7 +58,12 @@ class FusedGemmEpilogue:
 
 
 def _finish(xp: Any, out: Any, bias: Any, activation: str) -> None:
-    """Bias and activation, a few rows at a time.  (The product is made whole: libraries are slow at strips of it.)"""
+    """Bias and activation; of much, a few rows at a time.  (The product is made whole: libraries are slow at strips of
+    it.)"""
+    if out.nbytes <= 4 * NEAR:
+        xp.add(out, bias, out=out)
+        ACTIVATIONS[activation].over(xp, out)
+        return
     for _, rows in blocks(out):
         rows += bias
         activate_over(xp, rows, activation)
