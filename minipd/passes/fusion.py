@@ -17,8 +17,10 @@ from minipd.passes.pattern import apply_patterns_greedily
 
 __all__ = ["FORWARD_FUSIONS", "fuse_forward"]
 
-#: the passes whose rules are applied
-FORWARD_FUSIONS = ("add_norm_fuse_pass", "silu_fuse_pass", "swiglu_fuse_pass", "fused_rotary_position_embedding_pass")
+#: the rules that are applied, by their passes: those whose operator keeps less for its gradient than its parts do
+FORWARD_FUSIONS = {
+    "add_norm_fuse_pass": ("RmsNorm", "RmsNormOfLowPrecision"), "silu_fuse_pass": ("Silu",),
+    "swiglu_fuse_pass": ("Swiglu",), "fused_rotary_position_embedding_pass": ("RotaryPositionEmbedding",)}
 
 
 def fuse_forward(program: Program, keep: Sequence[Value] = (), after: Operation | None = None) -> list[Value]:
@@ -32,7 +34,7 @@ def fuse_forward(program: Program, keep: Sequence[Value] = (), after: Operation 
     build, holders = Builder(block), list[Operation]()
     for i, value in enumerate(keep):
         holders.append(build.output(f"fuse_forward_{i}", value))
-    rules = [rule for name in FORWARD_FUSIONS for rule in RULES[name]]
+    rules = [rule for name, wanted in FORWARD_FUSIONS.items() for rule in RULES[name] if rule.name in wanted]
     apply_patterns_greedily(program, rules, ops=_from(block.front() if after is None else after.next))
     kept = [holder.operand_source(0) for holder in holders]
     for holder in holders:

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from minipd.framework import dtype as dtypes
@@ -56,3 +57,34 @@ class RmsNormOfLowPrecision:
 
     def result(x, weight, epsilon):
         return ops.rms_norm(x, weight, epsilon=epsilon)
+
+
+# ----------------------------------------------------------------------------------------- written out by hand
+#: how x / sqrt(mean(x^2) + epsilon) is written, besides the way of RmsNorm
+ROOTS: dict[str, Callable[[Any, Any], Any]] = {
+    "ByRsqrt": lambda x, m: x * ops.rsqrt(m), "BySqrt": lambda x, m: x / ops.sqrt(m)}
+SQUARES: dict[str, Callable[[Any], Any]] = {
+    "OfSquares": lambda x: ops.square(x), "OfPowers": lambda x: x ** 2.0, "OfProducts": lambda x: x * x}
+
+
+def composed(root: Callable, squared: Callable) -> type:
+    """x / sqrt(mean(x^2) + epsilon) * weight."""
+    class RmsNorm:
+        def source(x, weight, *, axis, epsilon):
+            return root(x, ops.mean(squared(x), axis=axis, keepdim=True) + epsilon) * weight
+
+        def constraint(x, weight, axis):
+            return over_last(x, weight, axis) and x.dtype == weight.dtype
+
+        def result(x, weight, epsilon):
+            return ops.rms_norm(x, weight, epsilon=epsilon)
+    RmsNorm.__doc__ = composed.__doc__
+    return RmsNorm
+
+
+for _root in ROOTS:
+    for _squares in SQUARES:
+        if (_root, _squares) != ("ByRsqrt", "OfSquares"):       # which is RmsNorm
+            _rule = composed(ROOTS[_root], SQUARES[_squares])
+            _rule.__name__ += _squares + _root
+            drr(NAME)(_rule)

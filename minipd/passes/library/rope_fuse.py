@@ -1,6 +1,27 @@
-"""The two halves of a head turned by their angles, and put together again, become one operator."""
+"""The two halves of a head turned by their angles, and put together again, become one operator.
+
+    >>> from minipd.ops.joining import concat
+    >>> from minipd.passes.show import before_after, show
+    >>> def turned(x, cos, sin):
+    ...     return x * cos + concat([-x[..., 4:], x[..., :4]], -1) * sin
+    >>> show(before_after("fused_rotary_position_embedding_pass", turned, (2, 3, 8), (3, 8), (3, 8)))
+    before
+      a = multiply(x, cos)
+      b = slice(x, axes=(2,), starts=(4,), ends=(8,))
+      c = scale(b, scale=-1.0)
+      d = slice(x, axes=(2,), starts=(0,), ends=(4,))
+      e = concat(c, d, axis=2)
+      f = multiply(e, sin)
+      g = add(a, f)
+      return g
+    after
+      a = fused_rotary_position_embedding(x, cos, sin)
+      return a
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 from minipd.passes.drr import drr
 from minipd.passes.formula import ops
@@ -8,7 +29,10 @@ from minipd.passes.formula import ops
 __all__: list[str] = []
 
 
-@drr("fused_rotary_position_embedding_pass")
+NAME = "fused_rotary_position_embedding_pass"
+
+
+@drr(NAME)
 class RotaryPositionEmbedding:
     """[a cos - b sin, b cos + a sin] of the halves a, b of x's last dimension."""
 
@@ -27,3 +51,81 @@ class RotaryPositionEmbedding:
 
     def result(x, cos, sin):
         return ops.fused_rotary_position_embedding(x, cos, sin)
+
+
+# ------------------------------------------------------------------------------------------------ x cos + (-b, a) sin
+def of_places(x: Any, cos: Any, sin: Any) -> bool:
+    """Whether cos and sin have a number for each place of x's last dimension."""
+    return all(t.dtype == x.dtype and 0 < t.ndim <= x.ndim and t.shape[-1] == x.shape[-1] and all(
+        s in (1, n) for s, n in zip(t.shape[::-1], x.shape[::-1], strict=False)) for t in (cos, sin))
+
+
+def in_halves(x: Any, axes: tuple, zero: tuple, half: tuple, end: tuple, last: int) -> bool:
+    d = x.shape[-1]
+    return axes == (x.ndim - 1,) and last == x.ndim - 1 and zero == (0,) and end == (d,) and half[0] * 2 == d
+
+
+def rotated(x: Any, cos: Any, sin: Any) -> Any:
+    return ops.fused_rotary_position_embedding(x, cos, sin)
+
+
+@drr(NAME)
+class RotateHalf:
+    """x cos + (-b, a) sin for the halves a, b of x: as Llama's published code has it."""
+
+    def source(x, cos, sin, *, axes, zero, half, end, last):
+        a = ops.slice(x, axes=axes, starts=zero, ends=half)
+        b = ops.slice(x, axes=axes, starts=half, ends=end)
+        return x * cos + ops.concat(b * -1.0, a, axis=last) * sin
+
+    def constraint(x, cos, sin, axes, zero, half, end, last):
+        return of_places(x, cos, sin) and in_halves(x, axes, zero, half, end, last)
+
+    result = rotated
+
+
+@drr(NAME)
+class RotateHalfScaled:
+    """The same, the sign by `scale`."""
+
+    def source(x, cos, sin, *, axes, zero, half, end, last):
+        a = ops.slice(x, axes=axes, starts=zero, ends=half)
+        b = ops.slice(x, axes=axes, starts=half, ends=end)
+        return x * cos + ops.concat(-b, a, axis=last) * sin
+
+    def constraint(x, cos, sin, axes, zero, half, end, last):
+        return of_places(x, cos, sin) and in_halves(x, axes, zero, half, end, last)
+
+    result = rotated
+
+
+def in_two(x: Any, axis: int, sections: tuple, last: int) -> bool:
+    return axis == last == x.ndim - 1 and sections == (x.shape[-1] // 2,) * 2
+
+
+@drr(NAME)
+class RotateHalfSplit:
+    """The halves by `chunk` or `split`."""
+
+    def source(x, cos, sin, *, axis, sections, last):
+        a, b = ops.split(x, axis=axis, sections=sections, results=2)
+        return x * cos + ops.concat(-b, a, axis=last) * sin
+
+    def constraint(x, cos, sin, axis, sections, last):
+        return of_places(x, cos, sin) and in_two(x, axis, sections, last)
+
+    result = rotated
+
+
+@drr(NAME)
+class RotateHalfSplitTimes:
+    """The same, the sign by a product."""
+
+    def source(x, cos, sin, *, axis, sections, last):
+        a, b = ops.split(x, axis=axis, sections=sections, results=2)
+        return x * cos + ops.concat(b * -1.0, a, axis=last) * sin
+
+    def constraint(x, cos, sin, axis, sections, last):
+        return of_places(x, cos, sin) and in_two(x, axis, sections, last)
+
+    result = rotated
