@@ -13,16 +13,30 @@ from minipd.passes.table import pass_names
 
 __all__ = ["INFERENCE_PASSES", "add_passes", "inference_passes"]
 
-#: first what clears the way for patterns, then the patterns (the larger before the smaller), then what they leave over
+#: in this order: what comes first clears the way for the patterns behind it
 INFERENCE_PASSES = (
+    # what changes nothing, is done twice, or undoes itself
     "identity_op_clean_pass",
+    "remove_redundant_cast_pass",
+    "remove_redundant_reshape_pass",
+    "remove_redundant_transpose_pass",
     "common_subexpression_elimination_pass",
-    "add_norm_fuse_pass",
+    # networks' own operators
     "silu_fuse_pass",
     "swiglu_fuse_pass",
     "fused_rotary_position_embedding_pass",
+    "add_norm_fuse_pass",
+    # products
+    "scale_matmul_fuse_pass",
+    "matmul_scale_fuse_pass",
+    "matmul_transpose_fuse_pass",
+    "horizontal_fuse_pass",
+    "remove_redundant_scale_pass",
+    # what depends on parameters alone, by now, and what nobody reads
     "constant_folding_pass",
+    "common_subexpression_elimination_pass",
     "dead_code_elimination_pass",
+    # kernels
     "compile_fused_rows_pass",
 )
 #: those of them that floors above register: where these are closed, the others run

@@ -93,7 +93,8 @@ def test_passes_can_be_taken_out_put_in_and_added(saved):
 
 def test_the_names_of_the_pipeline_are_in_the_table():
     assert set(INFERENCE_PASSES) <= set(pass_names())
-    assert len(INFERENCE_PASSES) == len(set(INFERENCE_PASSES))
+    twice = {name for name in INFERENCE_PASSES if INFERENCE_PASSES.count(name) > 1}
+    assert twice == {"common_subexpression_elimination_pass"}       # before the patterns, and behind what they leave
 
 
 def test_a_predictor_folds_what_depends_on_parameters_alone(tmp_path):
