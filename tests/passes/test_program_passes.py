@@ -17,9 +17,10 @@ from minipd.passes.compare import difference, outcome, random_feed, random_state
 from minipd.passes.library.remove_redundant_cast import holds
 from minipd.passes.show import program_of
 from minipd.static.effects import Assert
-from minipd.static.nn import cond
+from minipd.static.nn import cond, while_loop
 from tests.passes.meaning import names
 
+F = paddle.nn.functional
 FOLD = "constant_folding_pass"
 
 
@@ -165,9 +166,21 @@ def test_transpositions_in_a_row():
 
 def test_a_transposition_that_is_read_stays():
     def f(x):
+        y = x.transpose([1, 0, 2])
+        return y.exp(), y.transpose([0, 2, 1])
+    assert after("remove_redundant_transpose_pass", f, (2, 3, 4))[1] == 0
+
+    def back(x):
         y = x.transpose([1, 0])
-        return y.exp(), y.transpose([1, 0])
-    assert after("remove_redundant_transpose_pass", f, (2, 3))[1] == 0
+        return y.exp(), y.transpose([1, 0]).tanh()
+    assert after("remove_redundant_transpose_pass", back, (2, 3)) == (["transpose", "exp", "tanh"], 1)
+
+
+def test_a_cast_that_is_read_stays():
+    def f(x):
+        y = x.cast("float64")
+        return y.exp(), y.cast("float32").tanh(), y.cast("float16")
+    assert after("remove_redundant_cast_pass", f, "f32[3]") == (["cast", "exp", "tanh", "cast"], 2)
 
 
 def test_reshapes_in_a_row_also_where_one_between_is_read():
@@ -414,3 +427,51 @@ def test_checks_can_be_removed():
         Executor(program).run(feed)
     assert create_pass("delete_assert_op_pass").run(program) == 1
     assert next(iter(Executor(program).run(feed).values())).tolist() == [0, 1, 2]
+
+
+# ------------------------------------------------------------------------------------ common subexpressions, effects
+CSE = "common_subexpression_elimination_pass"
+
+
+def test_a_loop_uses_what_is_outside_and_computes_once_inside():
+    def f(x):
+        outside = x.exp()
+        _, y = while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a + x.exp() + a.tanh() * a.tanh()),
+                          [paddle.full([], 0, "int64"), x])
+        return y + outside + y.tanh()
+    left, _ = after(CSE, f, (3,))
+    assert left.count("exp") == 1 and left.count("tanh") == 2
+
+
+def test_what_two_branches_share_is_not_moved_out():
+    def f(x):
+        return cond(x.sum() > 0.0, lambda: x.exp() + x.exp(), lambda: x.exp() * 2.0)
+    left, count = after(CSE, f, (3,))
+    assert count == 1 and left.count("exp") == 2
+
+
+def test_effects_and_draws_are_never_merged():
+    program = Program()
+    build = Builder(program.global_block())
+    x = build.data("x", (2,), "float32")
+    for i in range(2):
+        seen, = build.call(ROWS["print"], (x,), {})
+        key, = build.call(ROWS["draw_key"], (), {"path": "layer"})
+        noise, = build.call(ROWS["uniform"], (key,), {"shape": (2,), "dtype": np.dtype("float32"), "min": 0.0,
+                                                      "max": 1.0})
+        build.output(f"seen{i}", seen), build.output(f"noise{i}", noise)
+    before = program.clone()
+    assert create_pass(CSE).run(program) == 0 and program == before
+    for name in ("dead_code_elimination_pass", FOLD, "identity_op_clean_pass"):
+        create_pass(name).run(program)
+    assert names(program).count("print") == names(program).count("draw_key") == 2
+
+
+def test_draws_in_a_loop_stay_one_an_iteration():
+    def f(x):
+        _, y = while_loop(lambda i, a: i < 2, lambda i, a: (i + 1, a + F.dropout(x, 0.5) + F.dropout(x, 0.5)),
+                          [paddle.full([], 0, "int64"), x])
+        return y
+    program = program_of(f, (64,))
+    create_pass(CSE).run(program)
+    assert names(program).count("dropout") == 2

@@ -172,7 +172,8 @@ def _before(value: Value, perm: tuple[int, ...], op: Operation, rewriter: Patter
 
 
 class Cancel(RewritePattern):
-    """transpose(transpose(x)) = x, where the one undoes the other."""
+    """transpose(transpose(x)) = x, where the one undoes the other, from inside of a branch too (a formula stands in one
+    block)."""
 
     roots = ("pd_op.transpose",)
 

@@ -62,7 +62,7 @@ class RemoveRedundantCast(PatternRewritePass):
     opt_level = 1
 
 
-@drr("remove_redundant_cast_pass")
+@drr("remove_redundant_cast_pass", keep=True)
 class CastOfCast:
     """What is made wide and nothing else is what it was."""
 
@@ -76,7 +76,7 @@ class CastOfCast:
         return x if x.dtype == to else ops.cast(x, dtype=to)
 
 
-@drr("identity_op_clean_pass")
+@drr("identity_op_clean_pass", keep=True)
 class CastBack:
     """Casts that lead back are an identity."""
 

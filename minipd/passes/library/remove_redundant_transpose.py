@@ -11,8 +11,8 @@
       a = transpose(x, perm=(2, 1, 0))
       return a
 
-As Paddle's pass of this name: the first one must serve the second one only.  On the same programs both leave the same
-number of operations.
+Where both remain one, the first must serve the second only; where the second undoes the first, it may have other
+readers.  Paddle's pass of this name leaves those, and leaves the same number of operations of other programs.
 """
 
 from __future__ import annotations
@@ -41,5 +41,18 @@ class TransposeOfTranspose:
         return ops.transpose(ops.transpose(x, perm=first), perm=second)
 
     def result(x, first, second):
-        both = tuple(first[i] for i in second)
-        return x if both == tuple(range(len(both))) else ops.transpose(x, perm=both)
+        return ops.transpose(x, perm=tuple(first[i] for i in second))
+
+
+@drr("remove_redundant_transpose_pass", benefit=2, keep=True)
+class TransposeBack:
+    """The second undoes the first."""
+
+    def source(x, *, first, second):
+        return ops.transpose(ops.transpose(x, perm=first), perm=second)
+
+    def constraint(first, second):
+        return all(first[i] == n for n, i in enumerate(second))
+
+    def result(x):
+        return x
