@@ -78,6 +78,19 @@ def test_weights_in_a_list_are_folded_with_it():
         op.name() for op in changed.walk()} and len(state) == 1
 
 
+def test_parts_of_a_weight_are_folded_with_it():
+    def f(s, x):
+        a, b = paddle.split(s.w, 2, axis=1)
+        return x @ a, x @ b
+    changed, count, state = applied(FOLD, program_of(Net(f, w=(4, 6)), (3, 4)), scoped=True)
+    assert names(changed) == ["matmul", "matmul"] and count == 2 and len(state) == 2
+
+    def g(x):
+        a, b = paddle.split(paddle.full([6], 2.0), 2)
+        return x + a * b
+    assert after(FOLD, g, (3,)) == (["add"], 3)
+
+
 def test_a_parameter_that_is_used_otherwise_stays():
     net = Net(lambda s, x: (x @ s.w.t(), s.w + x), w=(4, 4))
     _, count, state = applied(FOLD, program_of(net, (4, 4)), scoped=True)

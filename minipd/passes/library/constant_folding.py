@@ -58,6 +58,7 @@ from minipd.ir.operation import Operation
 from minipd.ir.program import Program
 from minipd.ir.schema import is_pure, op_attrs, tensor_operands, vector_result
 from minipd.ir.traits import IrTrait
+from minipd.ir.types import VectorType
 from minipd.ir.value import Value
 from minipd.passes.base import Pass
 from minipd.passes.table import register_pass
@@ -70,6 +71,8 @@ MAX_LISTED = 64
 PREFIX = "constant_folding@_"
 
 Scope = MutableMapping[str, np.ndarray]
+#: what values always are: arrays; of a vector, which `split` gives, one for each part
+Known = dict[Value, Any]
 
 
 @register_pass("constant_folding_pass")
@@ -92,12 +95,14 @@ class ConstantFolding(Pass):
     [1.5]
     """
 
+    exact = True
+
     def __init__(self, max_elements: int = 1 << 16, param_scope: Scope | None = None):
         self.max_elements, self.param_scope = max_elements, param_scope
         self.exact = param_scope is None        # a transposed weight that lies in order meets another BLAS kernel
 
     def run(self, program: Program) -> int:
-        known: dict[Value, np.ndarray] = _state(program, self.param_scope) if self.param_scope is not None else {}
+        known: Known = _state(program, self.param_scope) if self.param_scope is not None else {}
         self._taken = {*program.parameters(), *(() if self.param_scope is None else self.param_scope)}
         self._numbers = itertools.count()
         folded: dict[Operation, None] = {}
@@ -114,10 +119,12 @@ class ConstantFolding(Pass):
         return changes
 
     # ------------------------------------------------------------------------------------------------- computing
-    def _computed(self, op: Operation, known: dict[Value, np.ndarray]) -> list[np.ndarray] | None:
+    def _computed(self, op: Operation, known: Known) -> list[Any] | None:
         """What the kernel gives; None if an operand or attribute is not known, or the call is none to fold."""
         row = op.row
-        if row is None or row.kernel is None or row.dialect != "pd_op" or vector_result(row) or not is_pure(op) or (
+        if op.name() == "builtin.split":
+            return known.get(op.operand_source(0))
+        if row is None or row.kernel is None or row.dialect != "pd_op" or not is_pure(op) or (
                 op.info.traits & {Trait.RANDOM, Trait.COMM, IrTrait.CONSTANT}):
             return None
         try:
@@ -133,9 +140,9 @@ class ConstantFolding(Pass):
                 out = Kernels().run(row, payloads, attrs)
         except Exception:                   # it may stand in a branch that is never taken; where it runs, it tells
             return None
-        return list(out) if row.multi else [out]
+        return [list(out)] if vector_result(row) else list(out) if row.multi else [out]
 
-    def _array(self, value: Value, known: dict[Value, np.ndarray]) -> np.ndarray | None:
+    def _array(self, value: Value, known: Known) -> np.ndarray | None:
         """The array that `value` always is."""
         if value in known:
             return known[value]
@@ -150,23 +157,26 @@ class ConstantFolding(Pass):
         return known[value]
 
     def _allowed(self, op: Operation, values: list[Value]) -> bool:
+        """Whether the results may be computed once for all runs."""
         row = op.row
         assert row is not None
-        results = op.results()
-        if any(is_symbolic(r.shape) for r in results):
+        results = [tensor for r in op.results() for tensor in _tensors(r.type())]
+        if any(is_symbolic(t.shape) for t in results):
             return False
         if self.param_scope is None:
-            return bool(values) and all(r.stop_gradient and self._small(r) for r in results)
-        return not row.view or all(self._small(r) for r in results) or math.prod(results[0].shape) <= max(
-            (math.prod(v.shape) for v in values), default=0)
+            return bool(values) and all(r.stop_gradient for r in op.results()) and all(map(self._small, results))
+        return not row.view or all(map(self._small, results)) or _size(results[0]) <= max(
+            map(_size, values), default=0)
 
-    def _small(self, value: Value) -> bool:
-        return not is_symbolic(value.shape) and math.prod(value.shape) <= self.max_elements
+    def _small(self, meta: Any) -> bool:
+        return not is_symbolic(meta.shape) and _size(meta) <= self.max_elements
 
     # --------------------------------------------------------------------------------------------------- writing
-    def _replaced(self, op: Operation, known: dict[Value, np.ndarray], program: Program) -> bool:
+    def _replaced(self, op: Operation, known: Known, program: Program) -> bool:
         """Whether `op` is gone, and constants stand for the results that are used."""
         used = [r for r in op.results() if not r.use_empty()]
+        if any(isinstance(r.type(), VectorType) for r in used):
+            return False                    # a vector is no constant, if not all of its parts are
         made = [constant_holding(known[r]) for r in used]
         if self.param_scope is None and None in made:
             return False
@@ -199,10 +209,19 @@ class ConstantFolding(Pass):
                 self.param_scope.pop(name, None)
 
 
-def _state(program: Program, scope: Scope) -> dict[Value, np.ndarray]:
+def _size(meta: Any) -> int:
+    return math.prod(meta.shape)
+
+
+def _tensors(kind: Any) -> tuple[Any, ...]:
+    """The types of the tensors in a vector, or of the one tensor."""
+    return kind.types if isinstance(kind, VectorType) else (kind,)
+
+
+def _state(program: Program, scope: Scope) -> Known:
     """The parameters that a run finds in the scope and leaves as they are."""
     written = {op.attributes["parameter_name"].value for op in program.walk() if op.name() == "builtin.set_parameter"}
-    found: dict[Value, np.ndarray] = {}
+    found: Known = {}
     for name, value in program.parameters().items():
         if name in scope and name not in written and not is_symbolic(value.shape):
             array = np.asarray(scope[name])

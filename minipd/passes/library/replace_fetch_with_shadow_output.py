@@ -1,6 +1,17 @@
 """What Paddle's files fetch is an output of the program: `pd_op.fetch` becomes `builtin.shadow_output`.
 
-    (%2) = "pd_op.fetch" (%1) {col:0,name:"y"}        ->      () = "builtin.shadow_output" (%1) {output_name:"y"}
+    >>> from minipd.ir.program import Program
+    >>> from minipd.passes import create_pass
+    >>> program = Program()
+    >>> build = Builder(program.global_block())
+    >>> x = build.data("x", (2,), "float32")
+    >>> fetch = build.build("pd_op.fetch", [x], {"name": "y", "col": 0, "stop_gradient": [True]}, [x.type()])
+    >>> [op.name() for op in program.global_block()]
+    ['pd_op.data', 'pd_op.fetch']
+    >>> create_pass("replace_fetch_with_shadow_output_pass").run(program)
+    1
+    >>> [op.name() for op in program.global_block()]
+    ['pd_op.data', 'builtin.shadow_output']
 
 As Paddle's pass of this name.
 """
