@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Block"]
 
 #: how far apart the numbers of neighbours are when they are handed out
-APART = 64
+APART = 1 << 32
 
 
 class Block:

@@ -84,6 +84,10 @@ class Value:
     def use_empty(self) -> bool:
         return not self._uses
 
+    def use_count(self) -> int:
+        """How many operands hold this value."""
+        return len(self._uses)
+
     def has_one_use(self) -> bool:
         return len(self._uses) == 1
 

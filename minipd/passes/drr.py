@@ -47,19 +47,21 @@ what that graph says.  `paddle_drr` has that class too.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 from itertools import combinations
 from typing import Any
 
 from minipd.ir.block import Block
-from minipd.ir.operation import Operation
+from minipd.ir.operation import Operation, walk_inside
+from minipd.ir.program import Program
 from minipd.ir.value import Value, describe
 from minipd.passes.explain import Explanation, explain
 from minipd.passes.formula import Symbol, ops, reading
 from minipd.passes.matching import Input, Match, Source
 from minipd.passes.pattern import RULES, PatternRewriter, RewriteError, RewritePattern, add_rule
 from minipd.passes.reading import call, optional, parameters
-from minipd.passes.rewriter import inherited
+from minipd.passes.rewriter import Listener, inherited
 from minipd.passes.writing import Writer
 
 __all__ = ["RULES", "DrrRule", "Explanation", "drr", "explain", "ops"]
@@ -118,7 +120,9 @@ class DrrRule(RewritePattern):
         self.result: Callable = parts["result"]
         self.constraint: Callable | None = parts.get("constraint")
         self.post: Callable | None = parts.get("post")
-        self.roots = tuple(dict.fromkeys(s.outputs[0].node.name for s in self.sources))
+        #: each source, from every operation at which matching it may start
+        self.starts = [s.starts() for s in self.sources]
+        self.roots = tuple(dict.fromkeys(s.root.name for starts in self.starts for s in starts))
         names = [p.name for p in parameters(parts["source"])]
         names += [n for s in self.sources for n in s.words if n not in names]
         for part in ("result", "constraint", "post"):
@@ -143,7 +147,11 @@ class DrrRule(RewritePattern):
         return f"<rule {self.name}: {', '.join(n.name.removeprefix('pd_op.') for n in self.source.nodes)}>"
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> bool:
-        for source in self.sources:
+        there = Names.of(rewriter)
+        for starts in self.starts:
+            source = starts[0] if len(starts) == 1 else min(starts, key=lambda s: there.counts[s.root.name])
+            if source.root.name != op.name() or not there.all(source.names):
+                continue
             for match in source.matches(op):
                 here = source.at(match)
                 if self.constraint is None or call(self.constraint, self._names(source, match)):
@@ -207,6 +215,31 @@ class DrrRule(RewritePattern):
             elif not source.keep:
                 raise RewriteError(f"rule {self.name}: expected a result that does without {describe(used)}, which is "
                                    "matched, and gone after it; compute it again, or write @drr(..., keep=True)")
+
+
+class Names(Listener):
+    """How many operations of each name there are: where one of a rule's is missing, nobody needs to look."""
+
+    def __init__(self, program: Program):
+        self.counts = Counter(op.name() for op in program.walk())
+
+    @staticmethod
+    def of(rewriter: PatternRewriter) -> Names:
+        """The one that all rules share which this rewriter works for."""
+        found = rewriter.shared.get(Names)
+        if found is None:
+            found = rewriter.shared[Names] = Names(rewriter.program)
+            rewriter.listeners.append(found)
+        return found
+
+    def all(self, names: Iterable[str]) -> bool:
+        return all(self.counts[name] for name in names)
+
+    def inserted(self, op: Operation) -> None:
+        self.counts.update(each.name() for each in walk_inside(op))
+
+    def erased(self, op: Operation) -> None:
+        self.counts.subtract(each.name() for each in walk_inside(op))
 
 
 def _place(source: Source, match: Match) -> Operation | None:

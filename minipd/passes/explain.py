@@ -137,10 +137,11 @@ def _from_here(rule: Any, source: Source, match: Match, step: int, start: Operat
     candidates = source._candidates(node, via, match, start)
     if not candidates:
         value = match.values.get(via)           # type: ignore[arg-type]
-        users = [] if value is None else value.all_used_ops()
-        others = ", ".join(dict.fromkeys(u.name() for u in users if u not in match.ops)) or "nobody else"
-        reason = (f"nothing more of {node.name} is to be found at {describe(value)}, which goes into {others}")
-        yield Try((step, 0), match, None if value is None else value.get_defining_op(), node.name, reason)
+        users = [] if value is None else [u for u in value.all_used_ops() if u not in match.ops]
+        others = ", ".join(dict.fromkeys(u.name() for u in users)) or "nobody else"
+        reason = f"nothing more of {node.name} is to be found at {describe(value)}, which goes into {others}"
+        blamed = users[0] if users else None if value is None else value.get_defining_op()
+        yield Try((step, 0), match, blamed, node.name, reason)
     for op in candidates:
         fits = False
         for extended in source._bind(node, op, match):
@@ -171,7 +172,8 @@ def _whole(rule: Any, source: Source, match: Match) -> Try:
         return stopped(GRADIENTS, cut, "a gradient flows through one part of it and not through another")
     names = rule._names(source, match)
     if rule.constraint is not None and not call(rule.constraint, names):
-        said = ", ".join(f"{n}={v.type() if isinstance(v, Value) else v!r}" for n, v in names.items() if n != "match")
+        said = ", ".join(f"{n}={v.type() if isinstance(v, Value) else v!r}"
+                         for n, v in sorted(names.items(), key=lambda pair: source.order(pair[0])) if n != "match")
         return stopped(CONSTRAINT, match.nodes[here.outputs[0].node], f"the constraint refuses {said}")
     if rule.place(here, match) is None:
         return stopped(PLACE, match.nodes[here.outputs[0].node],

@@ -93,7 +93,7 @@ class Source:
     def __init__(self, function: Callable, name: str, absent: Collection[str] = (),
                  commutative: bool | Collection[str] = True, keep: bool = False):
         reader = Reader(function, name, absent, commutative)
-        self.defaults = reader.defaults
+        self.defaults, self.parameters = reader.defaults, reader.names
         self._set(reader.what, reader.nodes, reader.outputs, reader.words, reader.asked, keep)
 
     @classmethod
@@ -101,7 +101,7 @@ class Source:
            words: dict[str, Input | Output]) -> Source:
         """The pattern that is made of these nodes.  words: names of values that are no inputs."""
         source = cls.__new__(cls)
-        source.defaults = {}
+        source.defaults, source.parameters = {}, []
         source._set(what, nodes, outputs, words, (), False)
         return source
 
@@ -110,12 +110,33 @@ class Source:
         self.what, self.nodes, self.words, self.keep = what, list(nodes), words, keep
         self.outputs: tuple[Any, ...] = tuple(outputs)
         self.plan = self._plan(self.outputs[0].node, asked)
+        #: of the operations, each once
+        self.names = frozenset(n.name for n in self.nodes)
 
     def started_at(self, node: Node) -> Source:
         """The same pattern, matched from another node on."""
         other = copy.copy(self)
         other.plan = self._plan(node, ())
         return other
+
+    @property
+    def root(self) -> Node:
+        """Where matching starts."""
+        return self.plan[0][0]
+
+    def starts(self) -> list[Source]:
+        """This pattern, from each of its outputs on, if it leads from one to another along users.
+
+        It pays to start at the rarest operation: a value may have many users, and from there they are looked through
+        least often."""
+        if all(via is None or isinstance(via, (Output, Outputs)) and via.node is node for node, via in self.plan):
+            return [self]
+        roots = dict.fromkeys(o.node for o in self.outputs)
+        return [self if node is self.root else self.started_at(node) for node in roots]
+
+    def order(self, name: str) -> int:
+        """Where a name stands among those of the formula; what it does not have comes last."""
+        return self.parameters.index(name) if name in self.parameters else len(self.parameters)
 
     def _wrong(self, problem: str) -> TypeError:
         return TypeError(f"{self.what}: {problem}")

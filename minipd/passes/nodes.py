@@ -68,7 +68,7 @@ class Outputs:
         return f"*{self.node.name}"
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Node:
     """A call in the pattern.
 
@@ -93,6 +93,9 @@ class Node:
         self.plain = self.list_at is None and not self.any_results
         #: names of the operations that make operands, where that can be seen at once
         self.makers = frozenset() if self.row.variadic else makers(self.operands)
+
+    def __repr__(self) -> str:
+        return self.name
 
     @property
     def outputs(self) -> list[Output]:

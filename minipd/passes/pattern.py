@@ -157,7 +157,7 @@ class Touched(Listener):
             if source is not None:
                 self.ops[source] = None                 # it loses a user
                 for r in source.results():              # which may have stood in the way of a neighbour
-                    if len(r.uses) <= NEIGHBOURS:
+                    if r.use_count() <= NEIGHBOURS:
                         self._add(r.all_used_ops())
 
     def _add(self, ops: Iterable[Operation]) -> None:

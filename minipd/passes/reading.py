@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Collection
 from typing import Any
@@ -121,8 +122,9 @@ def is_list(p: inspect.Parameter) -> bool:
     return p.kind is p.VAR_POSITIONAL or p.annotation in LISTS
 
 
-def parameters(function: Callable) -> list[inspect.Parameter]:
-    return list(inspect.signature(function).parameters.values())
+@functools.cache
+def parameters(function: Callable) -> tuple[inspect.Parameter, ...]:
+    return tuple(inspect.signature(function).parameters.values())
 
 
 def optional(function: Callable) -> list[str]:
