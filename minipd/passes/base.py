@@ -16,8 +16,9 @@ Options are keyword arguments: of the class, or of the function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from minipd.ir.block import Block
@@ -37,6 +38,7 @@ class Pass:
     dependents: names of the passes that must stand before it in a pipeline.
     exact: promises that what is computed stays the same to the bit.
     rtol: how far it may be apart otherwise, in parts of the largest number; None: as rounding elsewhere explains.
+    attrs: the options that it was made with, by name, as `add_pass` was given them.
 
     Invariant: a verified program stays one.  Inputs, outputs and the state that is written stay what they are.  What
     `run` leaves, it finds nothing to change in.
@@ -47,6 +49,7 @@ class Pass:
     dependents: tuple[str, ...] = ()
     exact: bool = False
     rtol: float | None = None
+    attrs: Mapping[str, Any] = MappingProxyType({})
 
     def run(self, program: Program) -> int:
         """Returns the number of changes: 0 means that the program is as it was."""
@@ -58,7 +61,7 @@ class Pass:
         return True
 
     def __repr__(self) -> str:
-        return f"<pass {self.name}>"
+        return f"<pass {self.name}{f' {dict(self.attrs)}' if self.attrs else ''}>"
 
 
 class FunctionPass(Pass):

@@ -73,7 +73,8 @@ def bisect(program: Program, passes: Iterable[Tried], feed: Mapping[str, np.ndar
     """The first pass after which `program` does not compute what it did; None if there is none.
 
     feed: the inputs; random ones by default.  rtol: how far results may be from those of the program as it is given, in
-    parts of the largest number of each; 0 for to the bit, None for what the dtype suggests.  state: parameters by name;
+    parts of the largest number of each; 0 for to the bit, None for what the dtype suggests, or passes say of themselves
+    (`Pass.rtol`).  state: parameters by name;
     random ones for those that are missing.  sizes: of symbolic dimensions, for random inputs.
 
     A pass with an option `param_scope` is given the state.  `program` stays as it is.
@@ -147,6 +148,7 @@ class _Run:
     rule: str = ""
     at: str = ""
     error: Exception | None = None
+    rtol: float | None = None
 
 
 class _Last(Listener):
@@ -170,7 +172,8 @@ class _Trial:
 
     def __init__(self, program: Program, feed: Mapping[str, np.ndarray], state: State, rtol: float | None,
                  sizes: dict[str, int]):
-        self.program, self.feed, self.state, self.rtol, self.sizes = program, feed, state, rtol, sizes
+        self.program, self.feed, self.state, self.told, self.sizes = program, feed, state, rtol, sizes
+        self.rtol = rtol                                # grows by what passes say of themselves, if nothing is told
         try:
             self.want: Outcome = outcome(verify(program), feed, state, sizes)
         except Exception as error:                      # whatever a kernel raises
@@ -187,6 +190,8 @@ class _Trial:
     def step(self, number: int, make: Callable[[State], Pass]) -> Culprit | None:
         """Try one more pass."""
         whole = self.run(make)
+        if self.told is None and whole.rtol is not None:
+            self.rtol = max(whole.rtol, self.rtol or 0.0)
         wrong = self.wrong(whole)
         if wrong is None:
             self.program, self.state = whole.program, whole.state
@@ -215,7 +220,7 @@ class _Trial:
                 each.run(copy)
             except Exception as error:                  # whatever a pass raises, it is to be found
                 run.error = error
-        run.rewrites = watch.rewrites
+        run.rewrites, run.rtol = watch.rewrites, getattr(each, "rtol", None)
         return run
 
     def wrong(self, run: _Run) -> str | None:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from minipd.ir.passes import Pass
 from minipd.passes.base import FunctionPass, PatternRewritePass
+from minipd.passes.base import Pass as BasePass
 from minipd.passes.pattern import RULES
 
 __all__ = ["create_pass", "function_pass", "pass_names", "register_pass"]
@@ -75,8 +76,8 @@ def create_pass(name: str, attrs: dict[str, Any] | None = None) -> Pass:
 
     Raises: KeyError for an unknown name, TypeError for an option that the pass does not have.
 
-    >>> create_pass("dead_code_elimination_pass").name
-    'dead_code_elimination_pass'
+    >>> create_pass("constant_folding_pass", {"max_elements": 64, "__place__": "cpu"})
+    <pass constant_folding_pass {'max_elements': 64}>
     """
     if name not in MAKERS and name not in RULES:
         near = difflib.get_close_matches(name, pass_names(), 3)
@@ -96,7 +97,10 @@ def create_pass(name: str, attrs: dict[str, Any] | None = None) -> Pass:
     if missing:
         raise TypeError(f"pass {name}: expected a value for the option {missing[0]!r}, got none; give it as "
                         f"add_pass({name!r}, {{{missing[0]!r}: ...}})")
-    return MAKERS[name](**options) if name in MAKERS else PatternRewritePass(name, **options)
+    made = MAKERS[name](**options) if name in MAKERS else PatternRewritePass(name, **options)
+    if isinstance(made, BasePass):
+        made.attrs = options
+    return made
 
 
 def pass_options(name: str) -> dict[str, inspect.Parameter]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import minipd as paddle
 from minipd.nn import BatchNorm2D, Conv2D, Embedding, GroupNorm, Layer, LayerNorm, Linear
 from minipd.passes.show import program_of
+from minipd.static.effects import Assert
 from minipd.static.nn import cond
 
 F = paddle.nn.functional
@@ -167,6 +168,15 @@ def scales(x, own):
     return (x * 2.0 + 1.0).scale(0.5, 3.0).scale(4.0) - 2.0 * (3.0 - x)
 
 
+def expanded(x, own):
+    return x * own["w"].expand([B, S, D]) + x.mean(1, keepdim=True).expand([B, S, D])
+
+
+def checked(x, own):
+    Assert((x == x).all(), message="not a number")
+    return x.tanh()
+
+
 def branch(x, own):
     return cond(x.mean() > 0.0, lambda: own["fc"](x) * 2.0, lambda: x * F.sigmoid(x))
 
@@ -174,7 +184,7 @@ def branch(x, own):
 BLOCKS = (linear, linear_relu, mlp_gelu, residual_mlp, llama_mlp, composed_silu, composed_gelu, composed_tanh_gelu,
           rms_norm, residual_rms_norm, layer_norm, attention, causal_attention, flash_attention, rotary, dropout_add,
           convolution, residual_convolution, group_norm_silu, embeddings, turned, turned_product, casts, constants,
-          twice_and_never, scales, branch)
+          twice_and_never, scales, expanded, checked, branch)
 
 
 def _linear(*names, bias=None):

@@ -262,6 +262,7 @@ def test_options_of_a_function_pass_are_its_keywords():
             return least + most
         made = create_pass("limit_pass", {"least": 1})
         assert (made.opt_level, made.dependents, made.exact, made.name) == (3, (DCE,), True, "limit_pass")
+        assert made.attrs == {"least": 1} and create_pass(DCE).attrs == {}
         assert made.run(Program()) == 8 and create_pass("limit_pass", {"least": 1, "most": 2}).run(Program()) == 3
         with pytest.raises(TypeError, match="pass limit_pass: expected a value for the option 'least', got none; give "
                                             "it as add_pass.'limit_pass', .'least': ...}."):
