@@ -11,20 +11,22 @@ from collections.abc import Iterable
 __all__ = ["black_list", "white_list"]
 
 WHITE = frozenset("""
-conv2d conv2d_transpose conv3d conv3d_transpose fused_rotary_position_embedding gru_unit lstm_unit matmul
+conv2d conv2d_transpose conv3d conv3d_transpose flash_attn fused_conv2d_add_act fused_conv2d_residual_add_act
+fused_dot_product_attention fused_gemm_epilogue fused_rotary_position_embedding gru_unit lstm_unit matmul
 max_pool2d_with_index
 """.split())
 
 BLACK = frozenset("""
-acos asin atanh bce_loss cosh cross_entropy_with_softmax cumprod cumsum erfinv exp expm1 log log10 log1p log2
-log_softmax logcumsumexp logsumexp mean p_norm pow prod reciprocal rms_norm rsqrt sigmoid_cross_entropy_with_logits sinh
-softmax square standardize sum tan warpctc warprnnt
+acos add_group_norm_silu asin atanh bce_loss cosh cross_entropy_with_softmax cumprod cumsum erfinv exp expm1
+fused_bias_residual_layernorm fused_rms_norm_residual layer_norm log log10 log1p log2 log_softmax logcumsumexp logsumexp
+mean p_norm pow prod reciprocal rms_norm rsqrt sigmoid_cross_entropy_with_logits sinh skip_layernorm softmax square
+standardize sum tan warpctc warprnnt
 """.split())
 
 #: beside them in level O1, and alone in level O2: lookups gain nothing
-LOOKUPS = frozenset("embedding gather_nd interp scatter_nd_add".split())
+LOOKUPS = frozenset("embedding fused_embedding_eltwise_layernorm gather_nd interp scatter_nd_add".split())
 
-#: names that Paddle's lists and documentation use -> ours
+#: names that Paddle's lists and documentation use -> ours; those that passes fuse into mean both
 OTHER_NAMES = {
     "elementwise_add": "add", "elementwise_sub": "subtract", "elementwise_mul": "multiply", "elementwise_div": "divide",
     "elementwise_pow": "pow", "elementwise_max": "maximum", "elementwise_min": "minimum", "mul": "matmul",
@@ -44,7 +46,8 @@ def names(given: Iterable[str] | None, what: str) -> frozenset[str]:
     """
     if isinstance(given, str) or given is not None and any(not isinstance(name, str) for name in given):
         raise TypeError(f"auto_cast: expected {what} to be a set of names of operators, got {given!r}")
-    return frozenset(OTHER_NAMES.get(name, name) for name in given or ())
+    given = frozenset(given or ())
+    return frozenset(OTHER_NAMES.get(name, name) for name in given) | given & (WHITE | BLACK | LOOKUPS)
 
 
 def white_list() -> dict[str, dict[str, set[str]]]:

@@ -9,7 +9,7 @@ import minipd as paddle
 from minipd.ir.builder import Builder
 from minipd.ir.verify import verify
 from minipd.nn import Layer, Linear, Sequential, Softmax, TransformerEncoderLayer
-from minipd.passes import create_pass
+from minipd.passes import create_pass, pass_names
 from minipd.passes.compare import difference, outcome, random_feed, random_state
 from minipd.passes.show import program_of
 from minipd.static.nn import cond, while_loop
@@ -112,6 +112,23 @@ def test_float16_lists_of_ones_own_and_levels():
     assert lowered(lambda x, w: x @ w, (3, 4), (4, 2), level="O0")[1] == 0
     with pytest.raises(ValueError, match="level"):
         create_pass(NAME, {"level": "O3"})
+
+
+def test_what_was_fused_before_is_on_the_lists_too():
+    encoder = TransformerEncoderLayer(8, 2, 16, dropout=0.0)
+    encoder.eval()
+    program = program_of(encoder, (2, 4, 8))
+    for name in ("layer_norm_fuse_pass", "fused_flash_attn_pass", "fused_gemm_epilogue_pass"):
+        if name in pass_names():
+            create_pass(name).run(program)
+    create_pass(NAME).run(program)
+    verify(program)
+    assert set(dtypes_of(program, "fused_gemm_epilogue")) <= {"bfloat16"}
+    assert set(dtypes_of(program, "flash_attn")) <= {"bfloat16"}
+    assert set(dtypes_of(program, "layer_norm")) <= {"float32"}
+    assert dtypes_of(program, "fused_gemm_epilogue")
+    both = create_pass(NAME, {"custom_black_list": ["flash_attn", "layer_norm"]}).amp.black
+    assert {"matmul", "flash_attn", "standardize", "layer_norm"} <= both and "reduce_sum" not in both
 
 
 def test_float64_and_integers_are_none_of_its_business():
