@@ -20,6 +20,7 @@ import inspect
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from minipd.framework import dtype as dtypes
@@ -39,7 +40,7 @@ from minipd.passes.manager import PassManager
 from minipd.passes.table import create_pass, pass_options
 from minipd.static.input import InputSpec
 
-__all__ = ["Brief", "before_after", "brief", "program_of", "show"]
+__all__ = ["Brief", "Line", "before_after", "brief", "program_of", "show"]
 
 
 def show(text: str) -> None:
@@ -123,6 +124,19 @@ def brief(program: Program) -> str:
     return Brief(program).text
 
 
+@dataclass(frozen=True)
+class Line:
+    """One line of the short text.  op: the operation that it is of; None for what a block gives.  depth: how many
+    regions are around it."""
+
+    words: str
+    op: Operation | None = None
+    depth: int = 0
+
+    def __str__(self) -> str:
+        return "  " * self.depth + self.words
+
+
 class Brief:
     """The short text of a program, and what its values are called there.
 
@@ -135,9 +149,13 @@ class Brief:
         taken = {op.attributes[n].value for op in program.walk() for n in ("name", "parameter_name")
                  if op.name() in ("pd_op.data", "builtin.parameter") and n in op.attributes} | {*self.given.values()}
         self.fresh = (name for name in _letters() if name not in taken)
-        self.text = "\n".join(self.block(program.global_block()))
+        self.lines = list(self.block(program.global_block()))
 
-    def block(self, block: Block) -> Iterator[str]:
+    @property
+    def text(self) -> str:
+        return "\n".join(map(str, self.lines))
+
+    def block(self, block: Block, depth: int = 0) -> Iterator[Line]:
         """The lines of a block; its outputs are its last line."""
         outputs: list[str] = []
         for op in block:
@@ -151,7 +169,8 @@ class Brief:
                     for r in op.results():
                         self.names[r] = outputs[-1]
                 case "builtin.set_parameter":
-                    yield f"{op.attributes['parameter_name'].value} <- {self.name(op.operand_source(0))}"
+                    words = f"{op.attributes['parameter_name'].value} <- {self.name(op.operand_source(0))}"
+                    yield Line(words, op, depth)
                 case "builtin.combine":
                     self.names[op.result(0)] = "[" + ", ".join(map(self.name, op.operands_source())) + "]"
                 case "builtin.split" if op.result(0) in self.names:
@@ -159,26 +178,26 @@ class Brief:
                 case _ if IrTrait.CONSTANT in op.info.traits and self.stands_inside(op):
                     self.names[op.result(0)] = self.constant(op)
                 case _:
-                    yield from self.operation(op)
+                    yield from self.operation(op, depth)
         if outputs:
-            yield f"return {', '.join(outputs)}"
+            yield Line(f"return {', '.join(outputs)}", None, depth)
 
-    def operation(self, op: Operation) -> Iterator[str]:
+    def operation(self, op: Operation, depth: int) -> Iterator[Line]:
         """The line of an operation, and those of its regions."""
         called, arguments = op.name().removeprefix("pd_op.").removeprefix("builtin."), self.arguments(op)
         made = result_values(op) or op.results()        # of a vector, what it is taken apart into
         for r in made:
             self.names[r] = self.given.get(r) or ("_" if len(made) > 1 and r.use_empty() else next(self.fresh))
         results = ", ".join(self.names[r] for r in made)
-        yield (f"{results} = " if results else "") + f"{called}({', '.join(arguments)})"
+        yield Line((f"{results} = " if results else "") + f"{called}({', '.join(arguments)})", op, depth)
         for i, block in enumerate(op.blocks()):
             if i:
-                yield "else"
+                yield Line("else", op, depth)
             for arg in block.args():
                 self.names[arg] = self.given.get(arg) or next(self.fresh)
             if block.args():
-                yield f"  given {', '.join(self.names[a] for a in block.args())}"
-            yield from (f"  {line}" for line in self.block(block))
+                yield Line(f"given {', '.join(self.names[a] for a in block.args())}", op, depth + 1)
+            yield from self.block(block, depth + 1)
 
     def arguments(self, op: Operation) -> list[str]:
         """Operands, and attributes that are not the default."""
