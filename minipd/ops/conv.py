@@ -157,8 +157,9 @@ def _convolve(xp: Any, out: Any, x: Any, filter: Any, strides: tuple, paddings: 
 
 
 def convolve_into(xp: Any, out: Any, x: Any, filter: Any, strides: tuple, paddings: tuple, dilations: tuple,
-                  groups: int, finish: Callable[[slice, Any], None] | None = None) -> None:
-    """finish(some, rows): told of each few images, `rows` [images, O, *windows], which it may change, as they come.
+                  groups: int, finish: Callable[[slice, Any, Any], None] | None = None) -> None:
+    """finish(some, rows, flat): told of each few images as they come, `rows` [images, O, *windows] and, in order of
+    memory, `flat` [O, images * windows], the same numbers, which it may change.
 
     A single image is computed where it belongs; several are columns of one product, and then moved there.
     """
@@ -169,12 +170,14 @@ def convolve_into(xp: Any, out: Any, x: Any, filter: Any, strides: tuple, paddin
         n = windows.shape[-1 - len(sizes)]
         windows = windows.reshape(groups, weights.shape[2], n * prod(sizes))
         if n == 1 and out.flags.c_contiguous:
-            xp.matmul(weights, windows, out=out[some].reshape(groups, outputs // groups, prod(sizes)))
             rows = out[some]
+            made = rows.reshape(groups, outputs // groups, prod(sizes))
+            xp.matmul(weights, windows, out=made)
         else:
-            rows = xp.matmul(weights, windows).reshape(outputs, n, *sizes).swapaxes(0, 1)
+            made = xp.matmul(weights, windows)
+            rows = made.reshape(outputs, n, *sizes).swapaxes(0, 1)
         if finish is not None:
-            finish(some, rows)
+            finish(some, rows, made.reshape(outputs, n * prod(sizes)))
         if n != 1 or not out.flags.c_contiguous:
             out[some] = rows
 

@@ -96,9 +96,11 @@ class FusedConv2dResidualAddAct:
 def _convolve(xp: Any, out: Any, input: Any, filter: Any, bias: Any, residual: Any, activation: str, *, strides: tuple,
               paddings: tuple, dilations: tuple, groups: int) -> None:
     """Each few images are finished as soon as they are there."""
-    def finish(some: Any, rows: Any) -> None:
-        rows += bias[:, None, None]
+    column = bias[:, None]
+
+    def finish(some: Any, rows: Any, flat: Any) -> None:
+        flat += column
         if residual is not None:
             rows += residual[some]
-        activate_over(xp, rows, activation)
+        activate_over(xp, flat, activation)
     convolve_into(xp, out, input, filter, strides, paddings, dilations, groups, finish)

@@ -15,6 +15,9 @@ from minipd.ops.shapes import require_floating, shapes_agree
 
 __all__: list[str] = []
 
+#: bytes of a result that is finished at once
+SMALL = 4 * NEAR
+
 
 def composed_gemm_epilogue(x: Tensor, y: Tensor, bias: Tensor, *, trans_x: bool = False, trans_y: bool = False,
                            activation: str = "none") -> Tensor:
@@ -60,7 +63,7 @@ class FusedGemmEpilogue:
 def _finish(xp: Any, out: Any, bias: Any, activation: str) -> None:
     """Bias and activation; of much, a few rows at a time.  (The product is made whole: libraries are slow at strips of
     it.)"""
-    if out.nbytes <= 4 * NEAR:
+    if out.nbytes <= SMALL:
         xp.add(out, bias, out=out)
         ACTIVATIONS[activation].over(xp, out)
         return
