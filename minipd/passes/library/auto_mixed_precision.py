@@ -29,7 +29,8 @@ Inputs, outputs and what branches and loops take and give stay float32; inside o
 
 Paddle's pass of this name is one for inference on GPUs: all but its black list becomes low precision, the parameters
 too, if the GPU has a kernel for it.  (Python's PassManager cannot hand it the place that it wants.)  On the CPU, low
-precision is a format of storage here, computed in float32: it halves the memory and costs time, so no pipeline has it.
+precision is a format of storage here, computed in float32: an encoder layer of 256 features and 128 places takes 1.4
+times as long, with half as many bytes of weights, and 0.64 of the memory beside them.  So no pipeline has it.
 """
 
 from __future__ import annotations
