@@ -72,6 +72,9 @@ class PassManager:
         if not isinstance(what, str) and attrs:
             raise TypeError(f"add_pass: expected options with the name of a pass, got {attrs} with {what}, which is "
                             "made already; give them to its class")
+        if isinstance(what, type) or not isinstance(what, str | floors.Pass):
+            raise TypeError(f"add_pass: expected the name of a pass, or a pass, got {what!r}"
+                            + (f"; write {what.__name__}()" if isinstance(what, type) else ""))
         made = create_pass(what, attrs) if isinstance(what, str) else what
         if self.add_dependents:
             for name in _dependents(made):

@@ -165,9 +165,23 @@ class Touched(Listener):
 
 
 class Ranked:
-    """Patterns by the operation at which they may match, the largest benefit first."""
+    """Patterns by the operation at which they may match, the largest benefit first.
+
+    Raises: TypeError for what is no pattern, and for roots that can match nothing.
+    """
 
     def __init__(self, patterns: Iterable[RewritePattern]):
+        patterns = list(patterns)
+        for p in patterns:
+            if not isinstance(p, RewritePattern):
+                name = p.__name__ if isinstance(p, type) else repr(p)
+                raise TypeError(f"patterns: expected rules of drr, or objects of classes of RewritePattern, got {name}"
+                                + (f"; write {name}()" if isinstance(p, type) else ""))
+            wrong = p.roots if isinstance(p.roots, str) else next((r for r in p.roots or () if "." not in r), None)
+            if wrong is not None:
+                name = wrong if "." in wrong else f"pd_op.{wrong}"
+                raise TypeError(f"pattern {p.name}: expected roots to be names of operations with their dialect, got "
+                                f"{p.roots!r}; write roots = ({name!r},)")
         self._all = sorted(patterns, key=lambda p: -p.benefit)
         self._at: dict[str, list[RewritePattern]] = {}
 
@@ -195,6 +209,7 @@ def apply_patterns_greedily(program: Program, patterns: Iterable[RewritePattern]
     rewrites, last = 0, Last(program, limit)
     seeds = dict.fromkeys(program.walk() if ops is None else ops)
     found = True
+    debug = debug or watch.debug
     with program.constraints.collect():
         while found:
             found, rewriter.sweep = False, rewriter.sweep + 1
@@ -206,14 +221,14 @@ def apply_patterns_greedily(program: Program, patterns: Iterable[RewritePattern]
                 if op in rewriter.erased:
                     continue
                 touched.ops.clear()
-                pattern = next((p for p in ranked.at(op) if _fires(p, op, rewriter)), None)
+                pattern = next((p for p in ranked.at(op) if _fires(p, op, rewriter, debug)), None)
                 if pattern is None:
                     continue
                 found, rewrites, watch.rewrites = True, rewrites + 1, watch.rewrites + 1
                 for listener in rewriter.listeners:
                     listener.applied(pattern.name, rewriter.at)
                 last.add(pattern.name, rewriter.at, rewrites)
-                if debug or watch.debug:
+                if debug:
                     _verified(program, pattern, rewriter.at)
                 for each in reversed((op, *touched.ops)):
                     worklist.pop(each, None)            # to the end, from which operations are taken
@@ -221,9 +236,14 @@ def apply_patterns_greedily(program: Program, patterns: Iterable[RewritePattern]
     return rewrites
 
 
-def _fires(pattern: RewritePattern, op: Operation, rewriter: PatternRewriter) -> bool:
+def _fires(pattern: RewritePattern, op: Operation, rewriter: PatternRewriter, debug: bool) -> bool:
     rewriter.start(op)
-    said = pattern.match_and_rewrite(op, rewriter)
+    before = _looks(op) if debug else None
+    try:
+        said = pattern.match_and_rewrite(op, rewriter)
+    except Exception as error:
+        error.add_note(f"in pattern {pattern.name} at {rewriter.at}")
+        raise
     if said and not rewriter.changes:
         raise RewriteError(f"pattern {pattern.name} at {rewriter.at}: expected a change, since it returned True, got "
                            "none; return False where nothing is rewritten, and change programs through the rewriter "
@@ -231,7 +251,17 @@ def _fires(pattern: RewritePattern, op: Operation, rewriter: PatternRewriter) ->
     if not said and rewriter.changes:
         raise RewriteError(f"pattern {pattern.name}: expected no change, since it returned False, got "
                            f"{rewriter.changes}; decide whether to match before changing anything")
+    if debug and not said and _looks(op) != before:
+        raise RewriteError(f"pattern {pattern.name}: expected no change, since it returned False, got another "
+                           f"{op.name()}; return True after a change, and tell the rewriter of it with "
+                           "rewriter.modified(op)")
     return bool(said)
+
+
+def _looks(op: Operation) -> tuple:
+    """What a pattern may have changed of the operation that it is asked about, behind the rewriter's back."""
+    return op.parent, op.prev, op.next, tuple(op.operands_source()), tuple(op.attributes.items()), tuple(
+        r.type() for r in op.results())
 
 
 def _verified(program: Program, pattern: RewritePattern, at: str) -> None:

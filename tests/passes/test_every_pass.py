@@ -63,7 +63,7 @@ def test_random_programs_keep_their_meaning(program):
 
 @pytest.mark.long
 @given(programs(symbolic=False, max_ops=30).map(observed))
-@settings(max_examples=200)
+@settings(max_examples=120)
 def test_many_random_programs_keep_their_meaning(program):
     check_all(program)
 

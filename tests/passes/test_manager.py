@@ -335,6 +335,10 @@ def test_an_unknown_pass_is_named_with_its_neighbours_or_all_there_are():
         PassManager().add_pass("dead_code_pass")
     with pytest.raises(KeyError, match=f"got no such name; there are add_norm_fuse_pass, .*{DCE}"):
         PassManager().add_pass("?")
+    with pytest.raises(TypeError, match="add_pass: expected the name of a pass, or a pass, got .*; write Pattern"):
+        PassManager().add_pass(PatternRewritePass)
+    with pytest.raises(TypeError, match="expected the name of a pass, or a pass, got <function"):
+        PassManager().add_pass(counted)
     with pytest.raises(TypeError, match="expected options with the name of a pass, got {'a': 1}"):
         PassManager().add_pass(create_pass(DCE), {"a": 1})
 

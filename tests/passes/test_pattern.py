@@ -129,6 +129,50 @@ def test_b10_a_rule_that_says_it_changed_something_is_flagged():
         apply_patterns_greedily(program(lambda x: x.exp(), (2,)), [Silent()])
 
 
+def test_b10_a_rule_that_changes_and_does_not_say_so_is_flagged_in_debug_mode():
+    class Secretive(RewritePattern):
+        roots = ("pd_op.scale",)
+
+        def match_and_rewrite(self, op, rewriter):
+            op.set_attr("bias", 1.0)
+            return False
+
+    changed = program(lambda x: x.scale(2.0), (2,))
+    with pytest.raises(RewriteError, match="pattern Secretive: expected no change, since it returned False, got "
+                                           "another pd_op.scale; return True after a change"):
+        apply_patterns_greedily(changed, [Secretive()], debug=True)
+
+
+def test_what_a_rule_raises_says_which_rule_and_where():
+    class Broken(RewritePattern):
+        roots = ("pd_op.exp",)
+
+        def match_and_rewrite(self, op, rewriter):
+            raise KeyError("axis")
+
+    with pytest.raises(KeyError) as error:
+        apply_patterns_greedily(program(lambda x: x.exp(), (2,)), [Broken()])
+    note, = error.value.__notes__
+    assert note.startswith("in pattern Broken at pd_op.exp -> tensor<2xf32> (from ") and "test_pattern.py" in note
+
+
+@pytest.mark.parametrize("roots, says", [("pd_op.exp", "got 'pd_op.exp'; write roots = .'pd_op.exp',."),
+                                         (("exp",), "got .'exp',.; write roots = .'pd_op.exp',.")])
+def test_roots_that_match_nothing_are_refused(roots, says):
+    pattern = type("Mine", (RewritePattern,), {"roots": roots})()
+    with pytest.raises(TypeError, match="pattern Mine: expected roots to be names of operations with their dialect, "
+                                        + says):
+        apply_patterns_greedily(program(lambda x: x, (2,)), [pattern])
+
+
+def test_what_is_no_pattern_is_refused():
+    with pytest.raises(TypeError, match="expected rules of drr, or objects of classes of RewritePattern, got "
+                                        "TwiceIsSum; write TwiceIsSum.."):
+        apply_patterns_greedily(program(lambda x: x, (2,)), [TwiceIsSum])
+    with pytest.raises(TypeError, match="got 3$"):
+        apply_patterns_greedily(program(lambda x: x, (2,)), [3])
+
+
 def test_in_debug_mode_the_rule_that_breaks_a_program_is_named():
     class Careless(RewritePattern):
         roots = ("pd_op.exp",)
