@@ -46,13 +46,13 @@ def main_passes(argv: list[str]) -> int:
     given = parser.parse_args(argv)
     _load(given.load)
     if given.on is None:
-        print(listing(_known(given.names) or None, bool(given.names) or given.long))
+        print(listing(known(given.names) or None, bool(given.names) or given.long))
         return 0
     if not given.names:
         raise InputError("names of passes to apply", "none", "name them: minipd passes NAME ... --on PROGRAM")
     program, _ = load(given.on, given.input)
     manager = PassManager(given.level, debug=given.debug)
-    for name in _known(given.names):
+    for name in known(given.names):
         manager.add_pass(name)
     if given.print_ir:
         manager.enable_ir_printing(given.print_ir)
@@ -91,7 +91,7 @@ def main_bisect(argv: list[str]) -> int:
     given = parser.parse_args(argv)
     _load(given.load)
     program, state = load(given.what, given.input)
-    names = _known(_separated(given.passes)) or inference_passes()
+    names = known(_separated(given.passes)) or inference_passes()
     if given.params is not None:
         state |= _parameters(program, given.params)
     feed = None if given.feed is None else _arrays(given.feed)
@@ -140,7 +140,7 @@ def apply(program: Program, passes: list[str], files: list[str]) -> None:
     """
     _load(files)
     manager = PassManager(opt_level=4)
-    for name in _known(_separated(passes)):
+    for name in known(_separated(passes)):
         manager.add_pass(name)
     manager.run(program)
 
@@ -154,7 +154,11 @@ def _load(files: list[str]) -> None:
         load_passes(file)
 
 
-def _known(names: list[str]) -> list[str]:
+def known(names: list[str]) -> list[str]:
+    """The names, if they are all in the table.
+
+    Raises: InputError for one that is not.
+    """
     there = pass_names()
     for name in names:
         if name not in there:

@@ -20,7 +20,7 @@ from minipd.passes.matching import Match, Source, _agrees, _meets, in_one_block,
 from minipd.passes.nodes import Input, Node, Output
 from minipd.passes.reading import call
 
-__all__ = ["Explanation", "explain"]
+__all__ = ["Explanation", "explain", "places"]
 
 
 @dataclass
@@ -120,6 +120,17 @@ def explain(rule: Any, program: Program) -> Explanation:
                            reason=f"the program has none of {names}")
     return Explanation(rule.name, 0, dict(best.match.nodes), len(source.nodes), best.op, best.wanted, best.reason,
                        _line(best.op) or next(filter(None, map(_line, best.match.nodes.values())), ""))
+
+
+def places(rule: Any, program: Program) -> list[Match]:
+    """All matches of a rule of `drr` at which it would rewrite, as the program stands; those of the longest of its
+    formulas that has any.  (Two may share operations: then only one is rewritten.)"""
+    ops = list(program.walk())
+    for source in rule.sources:
+        found = [one.match for one in _tries(rule, source, ops) if one.score == (len(source.nodes), FIRES)]
+        if found:
+            return found
+    return []
 
 
 def _tries(rule: Any, source: Source, ops: list[Operation]) -> Iterator[Try]:

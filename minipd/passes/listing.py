@@ -13,7 +13,7 @@ from minipd.passes.base import Pass, PatternRewritePass
 from minipd.passes.pattern import RULES, RewritePattern
 from minipd.passes.table import MAKERS, create_pass, pass_names, pass_options
 
-__all__ = ["PassInfo", "info", "listing"]
+__all__ = ["PassInfo", "info", "listing", "rules_of"]
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -88,6 +88,19 @@ def _first(text: str) -> str:
 
 
 # ---------------------------------------------------------------------------------------------- where, and what of
+def rules_of(name: str) -> list[RewritePattern]:
+    """The rules of a pass of the table.
+
+    >>> rules_of("silu_fuse_pass")
+    [<rule Silu: sigmoid, multiply>]
+
+    Raises: KeyError for an unknown name.
+    """
+    if name not in MAKERS and name not in RULES:
+        create_pass(name)               # which says what names there are
+    return _rules(name)
+
+
 def _rules(name: str) -> list[RewritePattern]:
     own = getattr(MAKERS.get(name), "patterns", ())
     return [*(p() if isinstance(p, type) else p for p in own), *RULES.get(name, ())]

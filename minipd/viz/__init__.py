@@ -3,6 +3,8 @@
     viz.tape(loss)                              the recorded calls behind a tensor
     viz.program(p), viz.program(p, depth=1)     operations, values, regions; folded by layer
     viz.layers(p)                               the same as a page of layers that open and close
+    viz.changes(p, "silu_fuse_pass")            a program before and after passes, side by side
+    viz.matches(p, "silu_fuse_pass")            where rules match, or how near they come
     viz.use_def(value)                          who makes it, who reads it
     viz.dependencies(executor.dependencies())   which instruction must come before which
     viz.streams(schedule(graph))                streams and events on the simulated clock
@@ -18,7 +20,7 @@
 Each returns an `Svg` (`layers`: a `Page`): a notebook shows it, `.save(path)` writes it, `.svg` is its text.  Nothing
 else is needed for it, Graphviz neither; a picture of a graph also has DOT text (`.source`).
 
-    autograd/, ir/, executor/, cinn/, dist/, parallel/     the drawers, each on the floor of what it draws
+    autograd/, ir/, executor/, passes/, cinn/, dist/, parallel/     the drawers, each on the floor of what it draws
     shown                       what makes notebooks show the objects themselves
     graph, layout/, render      nodes and edges: what they are, where they stand, how they are drawn
     svg, style, chart           the sheet that is drawn on, its colours, plain charts
@@ -30,12 +32,13 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["dependencies", "groups", "layers", "loops", "memory", "mesh", "program", "reshard", "run", "schedule",
-           "sharding", "streams", "tape", "tensor", "timeline", "use_def"]
+__all__ = ["changes", "dependencies", "groups", "layers", "loops", "matches", "memory", "mesh", "program", "reshard",
+           "run", "schedule", "sharding", "streams", "tape", "tensor", "timeline", "use_def"]
 
 #: name -> the drawer's module.  They are imported when asked for: each belongs to a floor, which may be closed.
 DRAWERS = {
     "tape": "autograd.tape", "program": "ir.program", "use_def": "ir.uses", "groups": "cinn.groups",
+    "changes": "passes.changes", "matches": "passes.matches",
     "layers": "ir.layers", "memory": "executor.memory",
     "dependencies": "executor.dependencies", "streams": "executor.timeline", "run": "executor.timeline",
     "loops": "cinn.loops", "mesh": "dist.mesh", "tensor": "dist.sharding", "sharding": "dist.sharding",

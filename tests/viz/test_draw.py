@@ -27,6 +27,9 @@ def pick(x, y):
 def product(x, w):
     return (x @ w).sum()
 
+def twice(x):
+    return x.transpose([1, 0]).transpose([1, 0])
+
 number = 3
 """
 RECORDS = [{"rank": rank, "stage": rank, "type": kind, "micro": 0, "start": start, "end": end}
@@ -56,6 +59,11 @@ def words(path):
     ("program {file}:pick -i float32[2,S] -i float32[2,S]", "if true", "f32[2, S]"),
     ("program {dir}/p.pir --ops 1:2", "exp", "%1: f32[2]"),
     ("program {file}:norm --depth 0", "digraph", "f32[4, 8]"),
+    ("program {file}:twice -i float32[2,3] --pass remove_redundant_transpose_pass --side-by-side",
+     "- a = transpose(input_0, perm=(1, 0))  |", "after: 2 operations"),
+    ("matches {file}:twice -i float32[2,3] --rules remove_redundant_transpose_pass:TransposeBack",
+     "TransposeBack matches: transpose, transpose", "x of TransposeBack"),
+    ("matches {file}:norm -r silu_fuse_pass", "Silu: 0 of 2", "here it stops"),
     ("memory {file}:norm", "arena", "bound"),
     ("memory {file}:product -i float32[S,3] -i float32[3,4] --size S=8", "bound", "f32[8, 4]"),
     ("{dir}/p.pir", "digraph", "data input_0"),
@@ -102,6 +110,11 @@ def test_a_graph_can_be_saved_as_dot(file, tmp_path):
     ("program {dir}/p.pir --ops 2", "expected operations as FROM:TO"),
     ("program {dir}/p.pir --ops 2:1", "expected operations as FROM:TO"),
     ("program {dir}/timeline.json", "expected an object, got a list of 4 entries"),
+    ("program {dir}/p.pir --side-by-side", "expected passes with --side-by-side"),
+    ("program {dir}/p.pir --side-by-side -p silu_fuse_pass --depth 1", "neither --depth nor --ops, got one of these"),
+    ("matches {dir}/p.pir -r no_pass", "expected the name of a pass, got 'no_pass'"),
+    ("matches {dir}/p.pir -r silu_fuse_pass:Gelu", "expected a rule of silu_fuse_pass: Silu, got 'Gelu'"),
+    ("matches {dir}/p.pir -r dead_code_elimination_pass", "expected a rule of dead_code_elimination_pass: it has none"),
     ("use-def {dir}/p.pir --value %9", "expected a value of the program, %0 to %1, got %9"),
     ("use-def {dir}/p.pir --depth 0", "expected a depth of at least 1"),
     ("program {file}:norm --depth -1", "expected a depth of at least 0, got -1"),
@@ -142,7 +155,7 @@ def test_help_lists_everything(capsys):
         main(["draw", "--help"])
     text = capsys.readouterr().out
     assert all(f"\n    {name} " in text for name in
-               ("tape", "program", "use-def", "groups", "loops", "mesh", "tensor", "reshard", "schedule"))
+               ("tape", "program", "matches", "use-def", "groups", "loops", "mesh", "tensor", "reshard", "schedule"))
 
 
 def test_a_closed_floor_closes_its_pictures():

@@ -1,4 +1,4 @@
-"""`minipd draw` tape, program, layers, memory, use-def, groups, loops."""
+"""`minipd draw` tape, program, matches, layers, memory, use-def, groups, loops."""
 
 from __future__ import annotations
 
@@ -37,8 +37,16 @@ def part_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--ops", metavar="FROM:TO", help="only these operations, counted from 0 as the text has them")
 
 
+def matches_arguments(parser: ArgumentParser) -> None:
+    part_arguments(parser)
+    parser.add_argument("-r", "--rules", action="append", default=[], metavar="PASS[:RULE]", required=True,
+                        help="the rules of a pass, or one of them; once for each")
+
+
 def layered_arguments(parser: ArgumentParser) -> None:
     part_arguments(parser)
+    parser.add_argument("--side-by-side", action="store_true",
+                        help="the program as it is beside what the passes make of it, line by line")
     parser.add_argument("--depth", type=int, metavar="N",
                         help="fold by layer: N layers within layers are frames, deeper ones a box each")
 
@@ -72,11 +80,20 @@ def _loaded(given: Namespace) -> Any:
     """The program that is named, after the passes that are."""
     loaded = load_program(given.what, given.input)
     if given.passes or given.load:
-        from minipd.ir.paddle import from_paddle
-        from minipd.passes.command import apply
-        loaded = from_paddle(loaded) if loaded.form == "paddle" else loaded
-        apply(loaded, given.passes, given.load)
+        loaded = _ours(loaded)
+        _apply(loaded, given)
     return loaded
+
+
+def _ours(loaded: Any) -> Any:
+    """A program in minipd's form."""
+    from minipd.ir.paddle import from_paddle
+    return from_paddle(loaded) if loaded.form == "paddle" else loaded
+
+
+def _apply(loaded: Any, given: Namespace) -> None:
+    from minipd.passes.command import apply
+    apply(loaded, given.passes, given.load)
 
 
 def tape(given: Namespace) -> Picture:
@@ -110,10 +127,53 @@ def _called(function: Any, given: Namespace) -> Any:
 
 
 def program(given: Namespace) -> Picture:
+    if given.side_by_side:
+        return _side_by_side(given)
     loaded = _loaded(given)
     if given.depth is not None and given.depth < 0:
         raise InputError("a depth of at least 0", str(given.depth), "raise --depth")
     return _graph(viz.program(loaded, given.what, _ops(given.ops, loaded), given.depth))
+
+
+def _side_by_side(given: Namespace) -> Picture:
+    from minipd.viz.passes.changes import changes_text
+    if not given.passes or given.depth is not None or given.ops is not None:
+        raise InputError("passes with --side-by-side, and neither --depth nor --ops",
+                         "none" if not given.passes else "one of these", "name passes: --passes NAME")
+    loaded, then = _ours(load_program(given.what, given.input)), PassesNamed(given)
+    return viz.changes(loaded, then, f"{given.what} before and after {', '.join(given.passes)}"), changes_text(
+        loaded, then)
+
+
+class PassesNamed:
+    """The passes that the command line names, as one."""
+
+    def __init__(self, given: Namespace):
+        self.given, self.name = given, ",".join(given.passes)
+
+    def run(self, program: Any) -> int:
+        _apply(program, self.given)
+        return 0
+
+
+def matches(given: Namespace) -> Picture:
+    from minipd.viz.passes.matches import matches_text
+    loaded = _ours(_loaded(given))
+    rules = [rule for text in given.rules for rule in _rules(text)]
+    return viz.matches(loaded, rules, ops=_ops(given.ops, loaded)), matches_text(loaded, rules)
+
+
+def _rules(text: str) -> list[Any]:
+    """The rules that `PASS` or `PASS:RULE` names."""
+    from minipd.passes.command import known
+    from minipd.passes.listing import rules_of
+    name, _, wanted = text.partition(":")
+    there = rules_of(*known([name]))
+    found = [rule for rule in there if rule.name == (wanted or rule.name)]
+    if not found:
+        raise InputError(f"a rule of {name}: {', '.join(rule.name for rule in there) or 'it has none'}", repr(wanted),
+                         "`minipd passes --long` lists them")
+    return found
 
 
 def layers(given: Namespace) -> tuple[Page, str]:

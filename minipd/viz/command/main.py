@@ -27,6 +27,8 @@ class Drawn(NamedTuple):
 THINGS = (
     Drawn("tape", "the recorded calls behind what a function returns", graphs.function_arguments, graphs.tape),
     Drawn("program", "operations, values, regions", graphs.layered_arguments, graphs.program),
+    Drawn("matches", "where the rules of passes match in a program, or how near they come", graphs.matches_arguments,
+          graphs.matches),
     Drawn("layers", "a program as a page (.html) of layers that open and close", graphs.program_arguments,
           graphs.layers),
     Drawn("memory", "where the buffers of a run lie in the arena", graphs.sizes_arguments, graphs.memory),

@@ -10,7 +10,8 @@ so that arrows never go back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from minipd.ir.attributes import StrAttribute
 from minipd.ir.block import Block
@@ -25,7 +26,7 @@ from minipd.viz.graph import Cluster, Edge, Graph, Node
 from minipd.viz.render import graph_svg
 from minipd.viz.svg import Svg
 
-__all__ = ["program", "program_graph"]
+__all__ = ["Mark", "program", "program_graph"]
 
 FUSION = "cinn_op.fusion"
 REGIONS = {"pd_op.if": ("if true", "if false"), "pd_op.while": ("while",)}
@@ -34,6 +35,15 @@ NAMES = ("name", "parameter_name", "tensor_name", "output_name", "kernel")
 SEEN_IN_TYPE = ("shape", "dtype")
 MOST_GIVEN = 3      # results of a folded layer that are named
 MANY = 120          # a program of more operations is drawn with its parameters written into the nodes that read them
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What is to be seen of an operation, or of a value at whatever makes it, besides what it is: a colour, "" for the
+    usual one, and words, a line each."""
+
+    kind: str = ""
+    words: tuple[str, ...] = ()
 
 
 def program(program: Program | Operation, title: str = "", ops: range | None = None, depth: int | None = None) -> Svg:
@@ -52,8 +62,8 @@ def program(program: Program | Operation, title: str = "", ops: range | None = N
 
 
 def program_graph(program: Program | Operation, title: str = "", ops: range | None = None,
-                  depth: int | None = None) -> Graph:
-    """The drawing of a program, as nodes and edges.
+                  depth: int | None = None, marks: Mapping[Operation | Value, Mark] | None = None) -> Graph:
+    """The drawing of a program, as nodes and edges.  marks: what is to be pointed at.
 
     >>> from minipd.framework.meta import Meta
     >>> from minipd.framework import dtype as dtypes
@@ -71,15 +81,19 @@ def program_graph(program: Program | Operation, title: str = "", ops: range | No
         shown, block = program.global_block().ops, program.global_block()
         title = title or "program"
         shown = shown if ops is None else [shown[i] for i in ops if i < len(shown)]
-    return part_graph(shown, value_names(block), title, depth)
+    return part_graph(shown, value_names(block), title, depth, marks=marks)
 
 
 def part_graph(ops: Sequence[Operation], names: dict[Value, str], title: str, depth: int | None, inside: int = 0,
-               ) -> Graph:
+               marks: Mapping[Operation | Value, Mark] | None = None) -> Graph:
     """The drawing of operations that follow each other; `inside` so many layers, whose frames are not drawn."""
     drawing = _Drawing(names, len(ops) > MANY and depth is None, None if depth is None else depth + inside)
     root = Cluster("", title)
     drawing.block(ops if depth is None else with_readers(ops), root, level=inside)
+    for what, mark in (marks or {}).items():
+        for node in drawing.at(what):
+            node.kind = mark.kind or node.kind
+            node.label = "\n".join([node.label, *mark.words])
     return Graph(title, root, drawing.edges)
 
 
@@ -111,6 +125,13 @@ class _Drawing:
         self.given: dict[Value, Value] = {}         # result of a fusion group -> the member's that it is
         self.edges: list[Edge] = []
         self.n_clusters = 0
+
+    def at(self, what: Operation | Value) -> list[Node]:
+        """Where an operation stands, or what makes a value."""
+        op = what if isinstance(what, Operation) else what.get_defining_op()
+        if op in self.nodes:
+            return [self.nodes[op]]
+        return [node for key, node in self.values.items() if what in (key if isinstance(key, tuple) else (key,))]
 
     def block(self, ops: Sequence[Operation], cluster: Cluster, owner: Operation | None = None, level: int = 0) -> None:
         """The operations of a block; what it yields goes to the node of its owner.  level: of how many layers the
