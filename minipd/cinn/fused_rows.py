@@ -41,6 +41,10 @@ __all__ = ["compile_fused_rows"]
 
 #: operations of a template that are not put into the program
 FRAME = ("pd_op.data", "builtin.shadow_output")
+#: operators whose own kernel finishes what the library computes while it is near: apart, the rest is one more call, and
+#: pays where numpy goes over it many times, or slowly
+FINISHED = ("fused_gemm_epilogue", "fused_conv2d_add_act", "fused_conv2d_residual_add_act")
+DEAR = ("gelu", "gelu_tanh", "silu", "hardswish")
 
 
 def compile_fused_rows(program: Program) -> int:
@@ -66,6 +70,8 @@ def compile_fused_rows(program: Program) -> int:
 def _stands_for_several(op: Operation) -> bool:
     row = op.row
     if row is None or row.dialect != "pd_op" or COLUMN not in row.columns or row.name in (*SHAPES, *WHOLE):
+        return False
+    if row.name in FINISHED and op_attrs(op)["activation"] not in DEAR:
         return False
     if op.info.traits & {Trait.COMM, Trait.RANDOM, Trait.SIDE_EFFECT}:
         return False
