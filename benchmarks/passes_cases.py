@@ -52,7 +52,8 @@ def layer_of(name: str) -> Any:
 
 def saved(name: str, folder: str) -> tuple[str, str]:
     """Save a model; returns the names of its files."""
-    specs = [paddle.static.InputSpec(list(shape), dtype, f"x{i}") for i, (shape, dtype, _) in enumerate(MODELS[name][1])]
+    inputs = MODELS[name][1]
+    specs = [paddle.static.InputSpec(list(shape), dtype, f"x{i}") for i, (shape, dtype, _) in enumerate(inputs)]
     prefix = f"{folder}/{zlib.crc32(name.encode()):08x}"
     paddle.jit.save(layer_of(name), prefix, input_spec=specs)
     return f"{prefix}.json", f"{prefix}.pdiparams"

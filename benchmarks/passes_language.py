@@ -1,5 +1,5 @@
-"""Transformers and recurrent models, as their authors write them: attention out of matmul, softmax and a mask; each norm
-and activation as the paper's code spells it.  The architectures are the published ones, with few narrow layers."""
+"""Transformers and recurrent models, as their authors write them: attention out of matmul, softmax and a mask; each
+norm and activation as the paper's code spells it.  The architectures are the published ones, with few narrow layers."""
 
 from __future__ import annotations
 

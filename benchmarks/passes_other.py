@@ -58,7 +58,8 @@ class Attention(nn.Layer):
 class Mlp(nn.Layer):
     def __init__(self, dim, hidden):
         super().__init__()
-        self.fc1, self.act, self.fc2, self.drop = nn.Linear(dim, hidden), nn.GELU(), nn.Linear(hidden, dim), nn.Dropout()
+        self.fc1, self.act, self.fc2 = nn.Linear(dim, hidden), nn.GELU(), nn.Linear(hidden, dim)
+        self.drop = nn.Dropout()
 
     def forward(self, x):
         return self.drop(self.fc2(self.drop(self.act(self.fc1(x)))))
