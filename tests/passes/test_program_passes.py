@@ -118,6 +118,14 @@ def test_a_view_that_is_larger_is_not_written_down_and_a_random_draw_is_not_fold
     assert create_pass(FOLD, {"param_scope": {}}).run(program) == 0
 
 
+def test_many_equal_numbers_are_a_parameter_where_there_is_a_place_for_them():
+    """A run would fill a `full`."""
+    zeros = Net(lambda s, x: x + (s.w - s.w), w=(65,))
+    assert len(applied(FOLD, program_of(zeros, (65,)), scoped=True)[2]) == 1
+    few = Net(lambda s, x: x + (s.w - s.w), w=(64,))
+    assert len(applied(FOLD, program_of(few, (64,)), scoped=True)[2]) == 0
+
+
 def test_ranges_are_folded_where_there_is_a_place_for_them():
     def f(s, x):
         return x + paddle.arange(8, dtype="float32") * 2.0
@@ -231,12 +239,12 @@ def test_a_dtype_holds_another_if_all_its_values_come_back(narrow, wide):
     size = narrow.itemsize
     values = (np.array([False, True]) if narrow.kind == "b" else
               np.arange(256 ** size, dtype=np.uint32).astype(f"u{size}").view(narrow))
+    number = np.float64 if narrow.kind != "b" else bool
     with np.errstate(all="ignore"):
         there = values.astype(wide)
-    number = np.float64 if narrow.kind != "b" else bool
-    equal = there.astype(number) == values.astype(number)
-    exact = bool(np.all(equal | (values != values))) and (wide.kind != "b" or narrow.kind == "b") and (
-        wide.kind not in "iu" or narrow.kind in "biu")
+        equal = there.astype(number) == values.astype(number)
+        whole = bool(np.all(equal | (values != values)))
+    exact = whole and (wide.kind != "b" or narrow.kind == "b") and (wide.kind not in "iu" or narrow.kind in "biu")
     assert holds(wide, narrow) == exact
 
 

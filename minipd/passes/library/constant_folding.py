@@ -177,7 +177,8 @@ class ConstantFolding(Pass):
         used = [r for r in op.results() if not r.use_empty()]
         if any(isinstance(r.type(), VectorType) for r in used):
             return False                    # a vector is no constant, if not all of its parts are
-        made = [constant_holding(known[r]) for r in used]
+        made = [None if self.param_scope is not None and known[r].size > MAX_LISTED else constant_holding(known[r])
+                for r in used]              # (a run reads a parameter, and fills a `full`)
         if self.param_scope is None and None in made:
             return False
         build = Builder(op.parent, op)      # type: ignore[arg-type]
