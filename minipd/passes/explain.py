@@ -227,7 +227,10 @@ def _first_difference(node: Node, op: Operation, found: Match, wanted: Any, oper
 
 def _operand(found: Match, pattern: Any, value: Any) -> str:
     if isinstance(pattern, Input):
-        return f"{pattern!r} is {describe(found.values[pattern])} already, got {describe(value)}"
+        known, got = found.values[pattern], describe(value)
+        if describe(known) == got:              # two of a kind
+            return f"{pattern!r} is {_which(known)} already, got {_which(value)}"
+        return f"{pattern!r} is {describe(known)} already, got {got}"
     if isinstance(pattern, Output):
         op = pattern.node.maker_of(value)
         if op is not None and op.name() == pattern.node.name:
@@ -238,6 +241,12 @@ def _operand(found: Match, pattern: Any, value: Any) -> str:
                 "expected a constant number") + f", got {describe(value)}"
     return f"expected the number {pattern!r}, got {describe(value)}" if pattern is not None else (
         f"expected no operand, got {describe(value)}")
+
+
+def _which(value: Value) -> str:
+    op = value.get_defining_op()
+    number = "" if op is None or op.parent is None else f", operation {op.parent.ops.index(op)} of its block"
+    return describe(value) + (number + _from(op) if op is not None else "")
 
 
 def _line(op: Operation | None) -> str:
