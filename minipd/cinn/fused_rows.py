@@ -36,6 +36,7 @@ from minipd.ir.program import Program
 from minipd.ir.schema import op_attrs, result_values, tensor_operands
 from minipd.ir.traits import IrTrait
 from minipd.ir.types import TensorType
+from minipd.passes.table import create_pass
 
 __all__ = ["compile_fused_rows"]
 
@@ -44,7 +45,7 @@ FRAME = ("pd_op.data", "builtin.shadow_output")
 #: operators whose own kernel finishes what the library computes while it is near: apart, the rest is one more call, and
 #: pays where numpy goes over it many times, or slowly
 FINISHED = ("fused_gemm_epilogue", "fused_conv2d_add_act", "fused_conv2d_residual_add_act")
-DEAR = ("gelu", "gelu_tanh", "silu", "hardswish")
+DEAR = ("gelu", "gelu_tanh", "quick_gelu", "silu", "hardswish")
 
 
 def compile_fused_rows(program: Program) -> int:
@@ -63,6 +64,7 @@ def compile_fused_rows(program: Program) -> int:
             replaced += 1
     if replaced:
         remove_dead_ops(program)
+        create_pass("common_subexpression_elimination_pass").run(program)       # constants that templates repeat
         compile_groups(program)
     return replaced
 

@@ -13,8 +13,8 @@ ACTIVATIONS = {
     "none": lambda z: z, "relu": lambda z: max(z, 0.0), "relu6": lambda z: min(max(z, 0.0), 6.0),
     "gelu": lambda z: z * math.erfc(-z / math.sqrt(2)) / 2, "silu": lambda z: z / (1 + math.exp(-z)),
     "gelu_tanh": lambda z: z * (1 + math.tanh(math.sqrt(2 / math.pi) * (z + 0.044715 * z ** 3))) / 2,
-    "sigmoid": lambda z: 1 / (1 + math.exp(-z)), "tanh": math.tanh,
-    "hardswish": lambda z: z * min(max(z + 3, 0.0), 6.0) / 6,
+    "quick_gelu": lambda z: z / (1 + math.exp(-1.702 * z)), "sigmoid": lambda z: 1 / (1 + math.exp(-z)),
+    "tanh": math.tanh, "hardswish": lambda z: z * min(max(z + 3, 0.0), 6.0) / 6,
 }
 #: the gradient of these has jumps: no second derivatives
 KINKED = ("relu", "relu6", "hardswish")

@@ -80,7 +80,8 @@ def test_what_is_no_gelu(f):
 
 # ------------------------------------------------------------------------------------------------ products
 ACTIVATIONS = {"relu": F.relu, "sigmoid": F.sigmoid, "tanh": paddle.tanh, "silu": F.silu, "gelu": F.gelu,
-               "gelu_tanh": lambda x: F.gelu(x, approximate=True), "relu6": F.relu6, "hardswish": F.hardswish}
+               "gelu_tanh": lambda x: F.gelu(x, approximate=True), "relu6": F.relu6, "hardswish": F.hardswish,
+               "quick_gelu": lambda x: x * F.sigmoid(1.702 * x)}
 
 
 def test_every_activation_is_spelled():

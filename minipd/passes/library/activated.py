@@ -33,8 +33,9 @@ def _hardswish(z: Any) -> Any:
 #: name of an activation -> how programs spell it
 FORMULAS: dict[str, Callable[[Any], Any]] = {
     "relu": lambda z: ops.relu(z), "sigmoid": lambda z: ops.sigmoid(z), "tanh": lambda z: ops.tanh(z),
-    "silu": lambda z: ops.silu(z), "gelu": lambda z: ops.gelu(z, approximate=False),
-    "gelu_tanh": lambda z: ops.gelu(z, approximate=True), "relu6": _relu6, "hardswish": _hardswish,
+    "silu": lambda z: ops.silu(z), "quick_gelu": lambda z: z * ops.sigmoid(z * 1.702),
+    "gelu": lambda z: ops.gelu(z, approximate=False), "gelu_tanh": lambda z: ops.gelu(z, approximate=True),
+    "relu6": _relu6, "hardswish": _hardswish,
 }
 
 

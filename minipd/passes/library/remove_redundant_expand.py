@@ -19,7 +19,7 @@
       b = where(mask, x, a)
       return b
 
-(So programs come that Paddle has saved: its `where` does not broadcast.)  Exact.
+So programs come that Paddle has saved: its `where` does not broadcast.
 """
 
 from __future__ import annotations
@@ -27,12 +27,21 @@ from __future__ import annotations
 from typing import Any
 
 from minipd.framework import dtype as dtypes
+from minipd.passes.base import PatternRewritePass
 from minipd.passes.drr import drr
 from minipd.passes.formula import ops
+from minipd.passes.table import register_pass
 
 __all__: list[str] = []
 
 NAME = "remove_redundant_expand_pass"
+
+
+@register_pass(NAME)
+class RemoveRedundantExpand(PatternRewritePass):
+    """Remove expansions that an element-wise operator does by itself."""
+
+    exact = True
 
 
 @drr(NAME, keep=True)
