@@ -10,8 +10,8 @@
 
 Positional parameters of `source` are tensors, keyword-only ones attributes (or constant operands) that a match binds.
 `result` and `constraint` take those of these names that they need.  In `result` they are tensors to compute with, and
-Python values; in `constraint`, which returns whether to rewrite, they are values of the program (`x.shape`, `x.dtype`,
-`x.uses`):
+Python values; in `constraint`, which returns whether to rewrite, they are values of the program: `x.shape`, `x.dtype`,
+`x.use_count()`, `constant_of(x)` (the number that it always is, or None):
 
     class RmsNorm:
         def source(x, weight, *, axis, epsilon):
@@ -55,6 +55,7 @@ from typing import Any
 from minipd.ir.block import Block
 from minipd.ir.operation import Operation, walk_inside
 from minipd.ir.program import Program
+from minipd.ir.schema import constant_of
 from minipd.ir.value import Value, describe
 from minipd.passes.explain import Explanation, explain
 from minipd.passes.formula import Symbol, ops, reading
@@ -64,7 +65,7 @@ from minipd.passes.reading import call, optional, parameters
 from minipd.passes.rewriter import Listener, inherited
 from minipd.passes.writing import Writer
 
-__all__ = ["RULES", "DrrRule", "Explanation", "drr", "explain", "ops"]
+__all__ = ["RULES", "DrrRule", "Explanation", "constant_of", "drr", "explain", "ops"]
 
 
 def drr(pass_name: str | None = None, benefit: int = 1, commutative: bool | Collection[str] = True,

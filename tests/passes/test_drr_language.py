@@ -6,7 +6,7 @@ import pytest
 import minipd as paddle
 from minipd.framework.meta import Meta
 from minipd.ir.traced import trace
-from minipd.passes.drr import drr, explain, ops
+from minipd.passes.drr import constant_of, drr, explain, ops
 from minipd.passes.pattern import RewriteError, apply_patterns_greedily
 from minipd.static import InputSpec
 from minipd.static.nn import cond, while_loop
@@ -299,6 +299,24 @@ def test_constants_are_tensors_too():
             return x / ops.full(shape=(1,), value=2.0, dtype=dtype)
     assert fires(TimesZero, lambda x: x * paddle.full([3], 0.5)) == (["divide"], 1)
     assert fires(TimesZero, lambda x: x * paddle.full([3], 0.25))[1] == 0
+
+
+def test_constraints_may_ask_for_constants_and_users():
+    @drr()
+    class Rule:
+        def source(x, y):
+            return ops.maximum(ops.exp(x).named("e"), y)
+
+        def constraint(x, y, e):
+            return constant_of(y) == 0.0 and e.use_count() == 1 and x.use_count() == 2 and x.dtype == F32
+
+        def result(x):
+            return ops.exp(x)
+    zero = paddle.full
+    assert fires(Rule, lambda x: x.exp().maximum(zero([2, 3], 0.0)) + x) == (["exp", "add"], 1)
+    assert fires(Rule, lambda x: x.exp().maximum(zero([2, 3], 2.0)) + x)[1] == 0
+    assert fires(Rule, lambda x: x.exp().maximum(zero([2, 3], 0.0)))[1] == 0
+    assert fires(Rule, lambda x, y: x.exp().maximum(y) + x, X, Y)[1] == 0
 
 
 def test_afterwards():

@@ -1,8 +1,11 @@
 """The matcher against one that tries everything, on random programs and random formulas."""
 
 import itertools
+import sys
+from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,8 +16,12 @@ from minipd.ir.verify import verify
 from minipd.passes.drr import drr
 from minipd.passes.formula import ops
 from minipd.passes.matching import Source
+from minipd.passes.nodes import Node
 from minipd.passes.pattern import apply_patterns_greedily
 from tests.passes.meaning import same
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+import passes_matcher  # noqa: E402
 
 F32 = np.dtype("float32")
 #: name -> (number of operands, whether they commute)
@@ -167,3 +174,49 @@ def test_the_brute_matcher_knows_the_hard_cases():
         assert len(brute(silu, [3], program_of(calls, outputs))) == n
 
 
+@pytest.mark.parametrize("kind", passes_matcher.PROGRAMS)
+def test_work_grows_with_the_program(kind, monkeypatch):
+    """Counted: how often 50 rules look at an operation, and how many users they look through."""
+    looks = [0]
+
+    def counting(cls, name, number):
+        plain = getattr(cls, name)
+
+        def count(self, *args):
+            found = plain(self, *args)
+            looks[0] += number(args, found)
+            return found
+        monkeypatch.setattr(cls, name, count)
+    counting(Source, "_bind", lambda args, found: 1)
+    counting(Node, "users_of", lambda args, found: args[0].use_count())
+    rules = passes_matcher.ten() + passes_matcher.forty()
+    assert len(rules) == 50
+    each = []
+    for size in (250, 1000):
+        program, looks[0] = passes_matcher.program(kind, size), 0
+        number = program.num_ops()
+        rewrites = apply_patterns_greedily(program, rules)
+        assert rewrites > number / 8
+        each.append(looks[0] / number)
+    assert each[1] < each[0] * 1.2
+
+
+def test_matching_starts_at_the_rarest_operation(monkeypatch):
+    """Of two outputs that read a value with many users; from the other one, all these would be looked through each
+    time."""
+    @drr()
+    class Pair:
+        def source(x):
+            return ops.tanh(x), ops.sigmoid(x)
+
+        def constraint(match):
+            return False
+
+        def result(x):
+            return x, x
+    looked = []
+    plain = Node.users_of
+    monkeypatch.setattr(Node, "users_of", lambda self, value: looked.append(value) or plain(self, value))
+    program = program_of([("tanh", [0])] * 40 + [("sigmoid", [0])], [2])
+    assert apply_patterns_greedily(program, [Pair]) == 0 and len(looked) == 1
+    assert sorted(Pair.roots) == ["pd_op.sigmoid", "pd_op.tanh"]
