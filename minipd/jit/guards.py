@@ -39,7 +39,7 @@ __all__: list[str] = []
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 #: what may be another in the same place without being another object
-CHANGING = (list, tuple, dict, set, deque, np.ndarray, Hooks)
+CHANGING = (list, tuple, dict, set, deque, np.ndarray, Hooks, partial)
 #: deeper inside of containers, identity decides
 DEPTH = 4
 ROOT = __name__.partition(".")[0]
@@ -70,6 +70,8 @@ class Guard:
             return self.owner.payload
         if self.kind == "names":
             return names_in(self.owner)
+        if self.kind == "method":
+            return text_of_method(getattr(self.owner, self.name, MISSING))
         if self.kind == "itself":
             return self.owner
         try:
@@ -107,6 +109,8 @@ class Guard:
             return f"attribute {whose}.{self.name}"
         if self.kind == "names":
             return f"what {self.owner._full_name} holds"
+        if self.kind == "method":
+            return f"method {self.owner._full_name}.{self.name}"
         if self.kind == "values":
             return f"the values of tensor {self.owner.name}"
         if self.kind == "itself":
@@ -116,6 +120,23 @@ class Guard:
         if self.kind == "item" and "__name__" not in self.owner:
             return f"item {self.name!r}"
         return f"global {self.name}" if self.kind == "item" else f"variable {self.name} of the closure"
+
+
+def text_of_method(value: Any) -> tuple[str, int, str] | None:
+    """Which text of the user's a method computes with, rewritten for the trace or not; None if that is no method."""
+    code = getattr(getattr(value, "__func__", None), "__code__", None)
+    return None if code is None else (code.co_filename, code.co_firstlineno, code.co_qualname)
+
+
+def is_own(layer: Layer, name: str) -> bool:
+    """Whether the layer itself has an attribute, and not its class only."""
+    return name in object.__getattribute__(layer, "__dict__")       # not `vars`, which would be watched
+
+
+def is_of_users_class(layer: Layer, name: str) -> bool:
+    """Whether a layer has an attribute from a class that the user has written."""
+    return not is_own(layer, name) and any(
+        name in c.__dict__ and c.__module__.partition(".")[0] != ROOT for c in type(layer).__mro__)
 
 
 def names_in(layer: Layer) -> tuple[str, ...]:
@@ -139,8 +160,9 @@ def frozen(value: Any, depth: int = 0) -> Any:
     hashed.
 
     Numbers, strings and None (`PLAIN`) count by type and value; nan is like nan, 0.0 not like -0.0.  Lists, tuples,
-    dicts and sets count by type and by what they hold, a dict also by its order, `Hooks` by their `entries`, down to
-    `DEPTH` levels; an array by shape, dtype and bytes.  Everything else, and containers deeper down, by identity.
+    dicts and sets count by type and by what they hold, a dict also by its order, `Hooks` by their `entries`, a
+    `partial` by its function and arguments, down to `DEPTH` levels; an array by shape, dtype and bytes.  Everything
+    else, and containers deeper down, by identity.
     (So do deques, and containers of a class of their own.  In a container, a plain object of a user's class counts by
     its attributes as well.)
 
@@ -163,6 +185,8 @@ def frozen(value: Any, depth: int = 0) -> Any:
             return ("in", kind, frozenset([frozen(v, depth + 1) for v in value]))
         if kind is Hooks:
             return ("in", kind, frozen(value.entries, depth + 1))
+        if kind is partial:
+            return ("in", kind, frozen((value.func, value.args, value.keywords), depth + 1))
         if issubclass(kind, (dict, list, set, deque)):          # of a class of their own: a Counter, say
             plain: Any = dict(value) if isinstance(value, dict) else list(value) if not isinstance(value, set) else set(
                 value)
@@ -177,12 +201,13 @@ def frozen(value: Any, depth: int = 0) -> Any:
 class Guards:
     """The guards of one trace.
 
-    quick: compared at every call.  layers: compared when an attribute of some layer has been set since they were last.
+    quick: compared at every call.  layers: compared when an attribute of some layer has been set since they were last;
+    not what a layer has from a class of the user's, which may be set there.
     """
 
     def __init__(self, guards: list[Guard]):
-        self.layers = [g for g in guards if g.kind == "names" or g.plain and g.kind == "attribute" and isinstance(
-            g.owner, Layer)]
+        self.layers = [g for g in guards if g.kind in ("names", "method") or g.plain and g.kind == "attribute" and (
+            isinstance(g.owner, Layer) and not is_of_users_class(g.owner, g.name))]
         at_layers = set(map(id, self.layers))
         self.quick = [g for g in guards if id(g) not in at_layers]
         self.seen = CHANGES[0]
@@ -244,6 +269,7 @@ class Watch:
             return
         if type(value) is types.MethodType:
             if getattr(value, "__self__", None) is layer:
+                self._note(layer, "method", name, text_of_method(value))    # a method of its class may get hidden
                 self.reads.follow(value)
             return
         if name == "__dict__":              # somebody walks over what it holds

@@ -220,6 +220,8 @@ class Reads:
         kind = type(value)                      # not `isinstance`, which asks a proxy for what it stands for
         if issubclass(kind, FUNCTIONS) or hasattr(kind, "dygraph_function"):
             self.follow(value)
+        elif kind is functools.partial:
+            self._into(value.func)
         elif issubclass(kind, (list, tuple)):
             for each in value:
                 if issubclass(type(each), FUNCTIONS):

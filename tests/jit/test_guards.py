@@ -3,6 +3,7 @@
 
 import types
 from collections import namedtuple
+from functools import partial
 
 import numpy as np
 import pytest
@@ -464,3 +465,39 @@ def test_a_layer_that_has_got_one_more(through):
     same_as_eager(compiled, f, x())
     same_as_eager(compiled, f, x())
     assert compiled.get_traced_count() == 2
+
+
+def test_what_a_layer_has_from_its_class():
+    class Scaled(nn.Layer):
+        by = 2.0
+
+        def forward(self, v):
+            return self.twisted(v) * self.by
+
+        def twisted(self, v):
+            return -v
+    layer = Scaled()
+    compiled = to_static(lambda v: layer(v))
+    for change in (lambda: None, lambda: setattr(Scaled, "by", 3.0), lambda: setattr(layer, "by", 4.0),
+                   lambda: setattr(layer, "twisted", lambda v: v + 1.0), lambda: delattr(layer, "twisted")):
+        change()
+        same_as_eager(compiled, layer, x())
+        same_as_eager(compiled, layer, x())
+
+
+def test_a_partial_counts_by_what_it_holds():
+    def scaled(v, by):
+        return v * by * factor
+    factor, part = 1.0, partial(scaled, by=2.0)
+
+    def f(v):
+        return part(v)
+    compiled = to_static(f)
+    same_as_eager(compiled, f, x())
+    part.keywords["by"] = 3.0
+    same_as_eager(compiled, f, x())
+    factor = 5.0                                # `scaled` reads it
+    same_as_eager(compiled, f, x())
+    part = partial(scaled, by=3.0)              # one like it
+    same_as_eager(compiled, f, x())
+    assert compiled.get_traced_count() == 3
