@@ -17,21 +17,30 @@ __all__ = ["INFERENCE_PASSES", "add_passes", "inference_passes"]
 INFERENCE_PASSES = (
     # what changes nothing, is done twice, or undoes itself
     "identity_op_clean_pass",
+    "remove_redundant_expand_pass",
     "remove_redundant_cast_pass",
     "remove_redundant_reshape_pass",
-    "remove_redundant_transpose_pass",
     "common_subexpression_elimination_pass",
-    # networks' own operators
+    # networks' own operators; weights first, and the larger before the smaller
+    "conv2d_bn_fuse_pass",
     "silu_fuse_pass",
+    "gelu_fuse_pass",
+    "group_norm_silu_fuse_pass",
+    "fused_flash_attn_pass",
+    "fused_dot_product_attention_pass",
+    "add_norm_fuse_pass",
     "swiglu_fuse_pass",
     "fused_rotary_position_embedding_pass",
-    "add_norm_fuse_pass",
+    "conv2d_add_act_fuse_pass",
+    "remove_redundant_transpose_pass",      # (patterns of attention know each transposition by itself)
     # products
+    "constant_folding_pass",        # transposed weights, which products read faster in order than with a flag
     "scale_matmul_fuse_pass",
     "matmul_scale_fuse_pass",
     "matmul_transpose_fuse_pass",
     "horizontal_fuse_pass",
     "remove_redundant_scale_pass",
+    "fused_gemm_epilogue_pass",
     # what depends on parameters alone, by now, and what nobody reads
     "constant_folding_pass",
     "common_subexpression_elimination_pass",
