@@ -11,7 +11,7 @@ Where to look (files without rows compose those of others):
     by number           indices indexing by_number gather scatter along_axis embedding accumulate masking
     order and search    sorting search
     matrices            linalg matrices/ | fft framing
-    networks            activation norm loss ctc rnnt recurrent rope
+    networks            activation norm loss ctc rnnt recurrent rope | fused/ (what passes fuse others into)
     images              geometry windows conv bins pooling unpooling fold padding interpolate
     optimizers          update/
     on Tensor           methods inplace attributes handles
