@@ -30,7 +30,7 @@ WANTED = ("sin", "cos", "log", "sqrt", "erf")
 
 
 class Measured(NamedTuple):
-    """One run.  ops: operations of the program before."""
+    """One run.  ops: operations of the program before.  seconds: of this process, whoever else is at work."""
 
     kind: str
     ops: int
@@ -182,9 +182,9 @@ def measure(sizes: Sequence[int] = SIZES, kinds: Sequence[str] = tuple(PROGRAMS)
         for size in sizes:
             made = program(kind, size)
             number = made.num_ops()
-            start = time.perf_counter()
+            start = time.process_time()
             rewrites = apply_patterns_greedily(made, rules)
-            found.append(Measured(kind, number, rewrites, time.perf_counter() - start))
+            found.append(Measured(kind, number, rewrites, time.process_time() - start))
     return found
 
 
