@@ -71,17 +71,13 @@ def _rotate(xp: Any, out: Any, x: Any, cos: Any, sin: Any) -> None:
     half by half."""
     half = x.shape[-1] // 2
     if is_full(x, cos):
-        xp.multiply(x, cos, out=out)
-        swapped = xp.empty_like(out)
-        xp.negative(x[..., half:], out=swapped[..., :half])
-        swapped[..., half:] = x[..., :half]
-        swapped *= sin
-        out += swapped
-        return
-    cos, sin = (xp.broadcast_to(t, (*t.shape[:-1], half)) for t in (cos, sin))
-    xp.multiply(x, xp.concatenate([cos, cos], axis=-1), out=out)
+        first, second = sin[..., :half], sin[..., half:]
+    else:
+        cos, first = (xp.broadcast_to(t, (*t.shape[:-1], half)) for t in (cos, sin))
+        cos, second = xp.concatenate([cos, cos], axis=-1), first
+    xp.multiply(x, cos, out=out)
     swapped = xp.concatenate([x[..., half:], x[..., :half]], axis=-1)
-    swapped *= xp.concatenate([-sin, sin], axis=-1)
+    swapped *= xp.concatenate([-first, second], axis=-1)
     out += swapped
 
 
