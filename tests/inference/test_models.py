@@ -24,7 +24,7 @@ def params():
         yield pytest.param(name, marks=() if name.startswith(QUICK) else pytest.mark.long)
 
 
-@pytest.mark.parametrize("name", params())
+@pytest.mark.parametrize("name", list(params()))
 def test_the_pipeline_keeps_what_a_model_computes(name):
     found = {}
     for way in ("none", "passes"):
