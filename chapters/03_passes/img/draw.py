@@ -1,7 +1,11 @@
 """Draws the pictures of this chapter:  python chapters/03_passes/img/draw.py
 
 before_after.svg    a program before the passes and after, from the programs themselves
+critical_pair.svg   two rules at one place, two ends, and the rules that join them
 match.svg           a pattern and the operations that it stands for
+matches.svg         where a rule matches in a program
+miss.svg            where a rule stops, and why
+side_by_side.svg    a norm and a gated unit before fusion and after
 safe_place.svg      where the result of a rule may go
 """
 
@@ -12,8 +16,14 @@ from pathlib import Path
 import minipd as paddle
 from minipd.ir.program import Program
 from minipd.ir.traced import trace
+from minipd.nn import functional as F
 from minipd.passes import PassManager
+from minipd.passes.drr import drr
+from minipd.passes.formula import ops
+from minipd.passes.show import program_of
 from minipd.static import InputSpec
+from minipd.viz.passes.changes import changes
+from minipd.viz.passes.matches import matches
 from minipd.viz.svg import Sheet, Svg
 
 ROW = 30            # from one statement to the next, in pixels
@@ -93,6 +103,52 @@ def match() -> Svg:
     return sheet.done()
 
 
+@drr()
+class Silu:
+    def source(x):
+        return x * ops.sigmoid(x)
+
+    def result(x):
+        return ops.silu(x)
+
+
+def in_place() -> Svg:
+    """The rule of silu in a program where it matches once."""
+    return matches(program_of(lambda a, b: a * F.sigmoid(a) + b * F.sigmoid(a), "f32[2]", "f32[2]"), Silu)
+
+
+def miss() -> Svg:
+    """The rule of silu where it does not match."""
+    return matches(program_of(lambda a, b: a * F.sigmoid(b), "f32[2]", "f32[2]"), Silu)
+
+
+def side_by_side() -> Svg:
+    """The feed-forward part of a Llama's layer."""
+    def layer(x, w, gate, up):
+        h = F.rms_norm(x, [8], w)
+        g = h @ gate
+        return g * F.sigmoid(g) * (h @ up)
+    return changes(program_of(layer, "f32[4, 8]", "f32[8]", "f32[8, 16]", "f32[8, 16]"),
+                   ["add_norm_fuse_pass", "silu_fuse_pass", "swiglu_fuse_pass"])
+
+
+# ------------------------------------------------------------------------------------------------- critical pair
+def critical_pair() -> Svg:
+    """exp(x) / exp(y) and what becomes of it."""
+    sheet = Sheet("A critical pair, and the rules that join its two ends")
+    boxes = {"peak": (190, 0, "exp(x) / exp(y)", "focus"), "left": (0, 90, "exp(x) * exp(-y)", "op"),
+             "between": (0, 180, "exp(x + (-y))", "op"), "right": (380, 180, "exp(x - y)", "output")}
+    for x, y, words, kind in boxes.values():
+        statement(sheet, x, y, words, kind, width=150)
+    sheet.line([(230, 24), (80, 89)], arrow=True).text(40, 62, "Quotient", "dim")
+    sheet.line([(300, 24), (455, 179)], arrow=True).text(390, 92, "QuotientOfPowers", "dim")
+    sheet.line([(75, 114), (75, 179)], "way", arrow=True).text(84, 152, "ProductOfPowers", "way")
+    sheet.line([(150, 192), (379, 192)], "way", arrow=True).text(220, 186, "PlusMinus", "way")
+    words = "two rules match at one place, and lead to two ends; the green ones lead on from the worse"
+    sheet.text(0, 240, words, "dim")
+    return sheet.done()
+
+
 # ---------------------------------------------------------------------------------------------------- safe place
 #: title, statements, which of them are matched, before which the result goes, why
 PLACES = (
@@ -122,7 +178,9 @@ def safe_place() -> Svg:
 
 def pictures() -> dict[str, Svg]:
     """File name -> picture."""
-    return {"before_after.svg": before_after(), "match.svg": match(), "safe_place.svg": safe_place()}
+    return {"before_after.svg": before_after(), "critical_pair.svg": critical_pair(), "match.svg": match(),
+            "matches.svg": in_place(), "miss.svg": miss(), "side_by_side.svg": side_by_side(),
+            "safe_place.svg": safe_place()}
 
 
 if __name__ == "__main__":

@@ -82,8 +82,8 @@ def changes_text(program: Program, then: Program | Change | Iterable[Change]) ->
     >>> from minipd.passes.show import program_of
     >>> print(changes_text(program_of(lambda x: x * sigmoid(x) + 1.0, "f32[2]"), "silu_fuse_pass"))
       before: 6 operations  |   after: 5 operations
-    - a = sigmoid(x)        | + d = silu(x)
-    - b = multiply(x, a)    |
+    - a = sigmoid(x)        |
+    - b = multiply(x, a)    | + d = silu(x)
     ~ c = add(b, 1.0)       | ~ c = add(d, 1.0)
       return c              |   return c
     """
@@ -154,6 +154,8 @@ def _aligned(before: Sequence[Line], after: Sequence[Line], left: Sequence[Hasha
             continue
         gone = [(str(before[n]), ">" if left[n] in both else "-") for n in range(i, i_end)]
         new = [(str(after[n]), ">" if right[n] in both else "+") for n in range(j, j_end)]
-        for n in range(max(len(gone), len(new))):
-            found.append(Row(*(gone[n] if n < len(gone) else ("", " ")), *(new[n] if n < len(new) else ("", " "))))
+        height = max(len(gone), len(new))               # what is new stands where the last of what is gone stood
+        empty = [("", " ")]
+        pairs = zip(empty * (height - len(gone)) + gone, empty * (height - len(new)) + new, strict=True)
+        found += [Row(*one, *other) for one, other in pairs]
     return found

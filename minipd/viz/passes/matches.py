@@ -62,8 +62,8 @@ def matches_text(program: Program, rules: Rules) -> str:
     >>> print(matches_text(program_of(lambda a: a * sigmoid(a), "f32[2]"), "silu_fuse_pass"))
     Silu matches: multiply, sigmoid
     >>> print(matches_text(program_of(lambda a, b: a * sigmoid(b), "f32[2]", "f32[2]"), "silu_fuse_pass"))
-    Silu: 1 of 2 operations match. It stops at sigmoid: operand 0: x is result 0 of pd_op.data: tensor<2xf32> already,
-    got result 0 of pd_op.data: tensor<2xf32>
+    ...                                                                                        # doctest: +ELLIPSIS
+    Silu: 1 of 2 operations match. It stops at sigmoid: operand 0: x is result 0 of pd_op.data: ...
     """
     return "\n".join(line for each in _found(program, _rules(rules))[1] for line in textwrap.wrap(each, 120))
 

@@ -1,0 +1,18 @@
+# A row of ones is neutral too, but x becomes a row by it.
+from minipd.framework.row import Trait
+from minipd.ir.schema import constant_of, tensor_operands
+
+
+class RemoveNeutral:
+    def match_and_rewrite(self, op, rewriter):
+        x, y = tensor_operands(op)
+        result, row = op.result(0), op.row
+        for kept, number in ((x, y), (y, x)) if Trait.COMMUTATIVE in row.traits else ((x, y),):
+            if all((
+                    constant_of(number) == NEUTRAL[row.name],
+                    kept.stop_gradient == result.stop_gradient,
+                    not _is_negative_zero(constant_of(number)),
+            )):
+                rewriter.replace_op(op, [kept])
+                return True
+        return False
