@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special
 
 __all__ = ["BINARY", "COMPARISONS", "UNARY", "Operator"]
 
@@ -33,12 +34,16 @@ def _rsqrt(x: Any) -> Any:
     return x.dtype.type(1) / np.sqrt(x)
 
 
+def _special(name: str, x: Any) -> Any:
+    return getattr(importlib.import_module("scipy.special"), name)(x)       # slow to import, and seldom needed
+
+
 UNARY = {
     "neg": Operator(np.negative, "-", NEGATION), "abs": Operator(np.absolute),
     **{name: Operator(getattr(np, name), floats=True) for name in ("exp", "log", "sqrt")},
     "rsqrt": Operator(_rsqrt, floats=True),
     **{name: Operator(getattr(np, name), floats=True) for name in ("tanh", "sin", "cos", "floor")},
-    **{name: Operator(getattr(special, name), floats=True) for name in ("erf", "erfc")},
+    **{name: Operator(partial(_special, name), floats=True) for name in ("erf", "erfc")},
     "not": Operator(np.logical_not, "not ", 3), "isfinite": Operator(np.isfinite, floats=True)}
 
 BINARY = {
