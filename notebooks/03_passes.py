@@ -8,18 +8,21 @@
 import numpy as np
 
 import minipd as paddle
-from minipd import viz
+from minipd import nn, viz
 from minipd.executor import Executor, Scope
 from minipd.ir.backward import append_backward
 from minipd.ir.traced import trace
 from minipd.ir.verify import verify
 from minipd.nn import functional as F
-from minipd.passes import PassManager, create_pass, fuse_forward, pass_names
+from minipd.passes import Listener, PassManager, PatternRewritePass, bisect, create_pass, fuse_forward, pass_names
+from minipd.passes.compare import random_state
 from minipd.passes.drr import drr
 from minipd.passes.formula import ops
 from minipd.passes.library.constant_folding import constant_holding
 from minipd.passes.matching import Source
 from minipd.passes.pattern import RewriteError, RewritePattern, apply_patterns_greedily
+from minipd.passes.pipelines import add_passes, inference_passes
+from minipd.passes.show import brief, program_of
 from minipd.static import InputSpec
 
 # %% [markdown]
@@ -46,6 +49,13 @@ manager.run(program)
 for run in manager.statistics:
     print(f"{run.name:40} {run.changes} change, {run.ops_before} -> {run.ops_after} operations")
 program
+
+# %% [markdown]
+# The same side by side: what is gone is red, what is new green, and what reads something else yellow.
+
+# %%
+viz.changes(trace(f, InputSpec([2], "float32", "x")).program,
+            ["constant_folding_pass", "common_subexpression_elimination_pass", "dead_code_elimination_pass"])
 
 # %% [markdown]
 # All the passes there are:
@@ -202,6 +212,19 @@ for g in (lambda x: x * F.sigmoid(x), shared):
     print(apply_patterns_greedily(program, [Silu]), [op.name() for op in program.global_block()][1:])
 
 # %% [markdown]
+# Where does a rule match? The picture says, with the names of the rule.
+
+# %%
+program = trace(lambda a, b: a * F.sigmoid(a) + b * F.sigmoid(a), a, b).program
+viz.matches(program, Silu)
+
+# %% [markdown]
+# And where it does not, how near it came. Change `shared` until the rule fires.
+
+# %%
+viz.matches(program_of(shared, "f32[2]"), Silu)
+
+# %% [markdown]
 # A rule need not be made of formulas. This one removes a transposition of a transposition.
 
 
@@ -230,6 +253,33 @@ manager.run(program)
 
 
 # %% [markdown]
+# ## Listening to the driver
+#
+# A listener is told of every change. This one writes them down; the driver itself has one, and looks again at what
+# it is told.
+
+
+# %%
+class Log(Listener):
+    def inserted(self, op):
+        print("  +", op.name())
+
+    def replaced(self, old, new):
+        print("    users of", old.get_defining_op().name(), "->", new.get_defining_op().name())
+
+    def erased(self, op):
+        print("  -", op.name())
+
+    def applied(self, rule, at):
+        print(rule, "was that")
+
+
+program = program_of(lambda x: (x * F.sigmoid(x)).exp() * F.sigmoid(x), "f32[2]")
+apply_patterns_greedily(program, [Silu], listeners=[Log()])
+
+# %% [markdown]
+# ## Does it end, and where?
+#
 # Rules that never end are stopped, and named.
 
 
@@ -251,6 +301,111 @@ except RewriteError as error:
 
 
 # %% [markdown]
+# Two rules that end, and race. Which one comes first decides what is left.
+
+
+# %%
+@drr()
+class Quotient:
+    def source(x, y):
+        return x / ops.exp(y)
+
+    def result(x, y):
+        return x * ops.exp(-y)
+
+
+@drr()
+class QuotientOfPowers:
+    def source(x, y):
+        return ops.exp(x) / ops.exp(y)
+
+    def result(x, y):
+        return ops.exp(x - y)
+
+
+def end(*rules):
+    program = program_of(lambda x, y: x.exp() / y.exp(), "f32[2]", "f32[2]")
+    apply_patterns_greedily(program, rules)
+    return brief(program)
+
+
+print(end(Quotient, QuotientOfPowers), end(QuotientOfPowers, Quotient), sep="\n\n")
+
+
+# %% [markdown]
+# Completed: the worse end goes on, and both orders lead to one program.
+
+
+# %%
+@drr()
+class ProductOfPowers:
+    def source(x, y):
+        return ops.exp(x) * ops.exp(y)
+
+    def result(x, y):
+        return ops.exp(x + y)
+
+
+@drr()
+class PlusMinus:
+    def source(x, y):
+        return x + (-y)
+
+    def result(x, y):
+        return x - y
+
+
+rules = [Quotient, QuotientOfPowers, ProductOfPowers, PlusMinus]
+print(end(*rules), end(*reversed(rules)), sep="\n\n")
+
+# %% [markdown]
+# ## The manager is an instrument
+#
+# What each pass of inference does to a small network: a convolution, a batch norm, an activation, twice.
+
+
+# %%
+class Block(nn.Layer):
+    def __init__(self, channels):
+        super().__init__()
+        self.conv, self.bn = nn.Conv2D(channels, 8, 3, bias_attr=False, padding=1), nn.BatchNorm2D(8)
+
+    def forward(self, x):
+        return F.relu(self.bn(self.conv(x)))
+
+
+program = program_of(nn.Sequential(Block(3), Block(8)).eval(), "f32[1, 3, 6, 6]")
+manager = PassManager(debug=True)
+add_passes(manager, inference_passes(), random_state(program))
+manager.run(program)
+for run in manager.statistics:
+    if run.changes:
+        print(f"{run.name:40} {run.ops_before:2} -> {run.ops_after:2}  {run.rewrites or ''}")
+print(brief(program))
+
+# %% [markdown]
+# Now a wrong rule among right ones. `bisect` runs the passes one by one against the original program, and of the one
+# that is wrong, halves the number of rewrites until it has the first wrong one.
+
+
+# %%
+@drr()
+class Careless:
+    """x - (x - y) is y, not x."""
+
+    def source(x, y):
+        return x - (x - y)
+
+    def result(x, y):
+        return x
+
+
+program = program_of(lambda x, y: ((x - (x - y)) * 1.0).tanh(), "f32[2]", "f32[2]")
+wrong = bisect(program, ["identity_op_clean_pass", PatternRewritePass("careless_pass", [Careless]),
+                         "dead_code_elimination_pass"])
+print(wrong.name, wrong.rule, *wrong.lines, sep="\n")
+
+# %% [markdown]
 # ## Fuse first, differentiate then
 #
 # The feed-forward part of a Llama layer, as one writes it: a norm, a gated unit, and the sum of it for a loss.
@@ -266,8 +421,9 @@ def layer(x, w, gate, up, down):
 shapes = {"x": [32, 64], "w": [64], "gate": [64, 128], "up": [64, 128], "down": [128, 64]}
 specs = [InputSpec(s, "float32", n, stop_gradient=False) for n, s in shapes.items()]
 traced = trace(layer, *specs)
+composed = traced.program.clone()
 loss, = fuse_forward(traced.program, traced.output_values)
-traced.program
+viz.changes(composed, traced.program)
 
 # %% [markdown]
 # `rms_norm` and `swiglu` stand where six and three operations were. What it saves, with the gradient appended: the
@@ -303,5 +459,6 @@ viz.use_def(norm.result(0))
 #
 # * Write `x * x` instead of `x.square()` in `layer`. Which rule does not fire any more? What becomes of the numbers?
 # * Add `with paddle.no_grad():` around the sigmoid. Why must the rule not fire now?
-# * Write a rule for `exp(x) * exp(y) = exp(x + y)`. For which x, y is it another program? (`same` finds out.)
+# * The rule for `exp(x) * exp(y)` is right on paper. For which x, y is it another program? (`same` finds out.)
+# * Take `PlusMinus` out of the four rules. Do both orders still lead to one program? Which measure falls?
 # * Then the exercises: `make exercise-3`.
