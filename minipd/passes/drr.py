@@ -49,6 +49,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -95,42 +96,76 @@ def drr(pass_name: str | None = None, benefit: int = 1, commutative: bool | Coll
     return register
 
 
+#: the functions of a rule; the first two must be there
+PARTS = ("source", "result", "constraint", "post")
 #: what the functions of a rule may ask for besides the names of its source -> which functions
 OWN_NAMES = {"match": ("constraint", "result", "post"), "rewriter": ("post",), "results": ("post",)}
+
+
+#: rules whose modules are named so are minipd's own
+OURS = __name__.partition(".")[0] + "."
 
 
 class DrrRule(RewritePattern):
     """A rule made of formulas; see the module.
 
+    Its source is read into patterns at once, so that an error shows where the rule stands.  minipd's own rules, of
+    which there are many and a program needs few, are read when they are first asked for their patterns.
+
     Raises: TypeError for formulas that make no rule, saying why.
     """
 
     def __init__(self, cls: type, benefit: int = 1, commutative: bool | Collection[str] = True, keep: bool = False):
-        parts = dict(vars(cls))
-        self._file = parts["source"].__code__.co_filename if "source" in parts else ""
+        self._parts: dict[str, Callable] = {n: f for n, f in vars(cls).items() if n in PARTS}
         self.benefit, self._name, self._module, self.__doc__ = benefit, cls.__name__, cls.__module__, cls.__doc__
-        missing = [n for n in ("source", "result") if n not in parts]
+        missing = [n for n in PARTS[:2] if n not in self._parts]
         if missing:
             raise TypeError(f"rule {cls.__name__}: expected functions source and result, got no {missing[0]}")
-        may_miss = optional(parts["source"])
-        variants = [Source(parts["source"], cls.__name__, absent, commutative, keep)
+        self._file = self._parts["source"].__code__.co_filename
+        self._commutative, self._keep = commutative, keep
+        self.result: Callable = self._parts["result"]
+        self.constraint: Callable | None = self._parts.get("constraint")
+        self.post: Callable | None = self._parts.get("post")
+        if not cls.__module__.startswith(OURS):
+            self.read()
+
+    def read(self) -> None:
+        """Read the source, if it has not been read yet.   Raises: TypeError, as above."""
+        assert self.sources
+
+    @cached_property
+    def sources(self) -> list[Source]:
+        """What the source says, the longest formula first: one pattern for each choice of optional tensors."""
+        function = self._parts["source"]
+        may_miss = optional(function)
+        variants = [Source(function, self.name, absent, self._commutative, self._keep)
                     for n in range(len(may_miss) + 1) for absent in combinations(may_miss, n)]
-        #: what the source says, the longest formula first
-        self.sources = sorted(variants, key=lambda s: -len(s.nodes))
-        self.source = self.sources[0]
-        self.result: Callable = parts["result"]
-        self.constraint: Callable | None = parts.get("constraint")
-        self.post: Callable | None = parts.get("post")
-        #: each source, from every operation at which matching it may start
-        self.starts = [s.starts() for s in self.sources]
-        self.roots = tuple(dict.fromkeys(s.root.name for starts in self.starts for s in starts))
-        names = [p.name for p in parameters(parts["source"])]
-        names += [n for s in self.sources for n in s.words if n not in names]
-        for part in ("result", "constraint", "post"):
-            for p in parameters(parts[part]) if part in parts else ():
+        self._check_names(variants)
+        return sorted(variants, key=lambda s: -len(s.nodes))
+
+    @property
+    def source(self) -> Source:
+        """The longest formula."""
+        return self.sources[0]
+
+    @cached_property
+    def starts(self) -> list[list[Source]]:
+        """Each source, from every operation at which matching it may start."""
+        return [s.starts() for s in self.sources]
+
+    @cached_property
+    def roots(self) -> tuple[str, ...]:         # type: ignore[override]   # a class attribute of the base
+        return tuple(dict.fromkeys(s.root.name for starts in self.starts for s in starts))
+
+    def _check_names(self, sources: Iterable[Source]) -> None:
+        """What the other functions ask for, the source has."""
+        names = [p.name for p in parameters(self._parts["source"])]
+        names += [n for s in sources for n in s.words if n not in names]
+        for part in PARTS[1:]:
+            for p in parameters(self._parts[part]) if part in self._parts else ():
                 if p.name not in names and part not in OWN_NAMES.get(p.name, ()):
-                    raise TypeError(f"rule {cls.__name__}: parameter {p.name!r} of {parts[part].__name__} is none of "
-                                    f"the source's: {', '.join(names)}")
+                    raise TypeError(f"rule {self.name}: parameter {p.name!r} of {self._parts[part].__name__} is none "
+                                    f"of the source's: {', '.join(names)}")
 
     @property
     def name(self) -> str:

@@ -1,5 +1,8 @@
 """The passes of the library: the program means the same, and is smaller where it should be."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -40,6 +43,19 @@ def test_all_passes_together_keep_it_and_then_find_nothing_more(program):
     while manager.run(changed):         # what one pass leaves, an earlier one may find
         pass
     assert all(r.changes == 0 and r.ops_before == r.ops_after for r in manager.statistics)
+
+
+def test_rules_of_the_library_are_read_when_they_are_used_and_all_of_them_are_rules():
+    """In a process of its own: others may have been used here."""
+    code = ("import minipd\n"
+            "from minipd.passes.pattern import RULES\n"
+            "rules = [rule for each in RULES.values() for rule in each]\n"
+            "print(sum('sources' in vars(rule) for rule in rules))\n"
+            "for rule in rules:\n"
+            "    rule.read()\n"
+            "print(len(rules) > 100, all(rule.roots for rule in rules))")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["0", "True", "True"], done.stderr
 
 
 # ------------------------------------------------------------------------------------------------ CSE
