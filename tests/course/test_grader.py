@@ -45,6 +45,15 @@ def test_an_exercise_accepts_what_is_right_and_refuses_the_rest(folder, name, so
         assert exercise.lesson in text
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("path", sorted(chapter.CHAPTERS.glob("*/right/*/*.py")),
+                         ids=lambda path: f"{path.parts[-4]}-{path.parts[-2]}-{path.stem}")
+def test_an_exercise_accepts_other_right_solutions(path):
+    lesson = read_chapter(path.parents[2])
+    verdict = grade.grade(lesson, lesson.exercise(path.parent.name), path)
+    assert verdict.passed, report.verdict_text(lesson, verdict)
+
+
 def test_the_overview_shows_what_a_student_is_told(tmp_path):
     """The failure in chapters/README.md is that of a wrong solution of the exercise."""
     lesson = chapter.read(1)
