@@ -6,8 +6,11 @@
     plugins         passes in a file of the user's own
     pattern         rewriting by local rules until none fires
     rewriter        the builder that rules change programs with, and who is told
-    formula, drr    declarative rules: two formulas
-    matching        where a formula stands in a program
+    formula, drr    declarative rules: two formulas; facts: what their conditions ask
+    reading         a source formula as a pattern, of nodes
+    matching        where a pattern stands in a program; explain: why it does not
+    writing         the result formula as operations
+    paddle/         rules as Paddle's Python API writes them
     library/        the passes, one file each
     pipelines       which passes run where
     fusion          what is fused in a forward program before its gradient is appended

@@ -42,7 +42,7 @@ The result's operations are put where all inputs are there and no output has bee
 place, nothing is rewritten.
 
 (Paddle writes the source formula as a C++ or Python graph of named operators and tensors, `DrrPatternContext`; this is
-what that graph says.  `paddle_drr` has that class too.)
+what that graph says.  `paddle/` has that class too.)
 """
 
 from __future__ import annotations

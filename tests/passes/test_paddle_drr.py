@@ -9,7 +9,7 @@ from minipd.ir.traced import trace
 from minipd.ir.verify import verify
 from minipd.passes import PassManager
 from minipd.passes.drr import explain
-from minipd.passes.paddle_view import View
+from minipd.passes.paddle.view import View
 from minipd.passes.pattern import RewriteError
 from minipd.pir import DrrPatternContext
 from minipd.static import InputSpec

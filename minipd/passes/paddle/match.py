@@ -10,7 +10,7 @@ from minipd.framework.tensor import Tensor
 from minipd.ir.attributes import ArrayAttribute, Attribute, PlaceAttribute, StrAttribute
 from minipd.ir.paddle.signatures import of_kind
 from minipd.passes.matching import Match
-from minipd.passes.paddle_view import Place
+from minipd.passes.paddle.view import Place
 
 __all__ = ["ATTRIBUTES", "ComputeAttribute", "MatchContext", "NormalAttribute"]
 

@@ -10,7 +10,7 @@
     manager.register_pass("silu_fuse_pass", ctx)
 
 The operators are Paddle's, with Paddle's operands and attributes, whatever ours are made of: the pattern is matched in
-the program as Paddle has it (`paddle_view`), and the result is read as a saved program is (`paddle_result`).  The
+the program as Paddle has it (`view`), and the result is read as a saved program is (`result`).  The
 matcher is the one of `drr`.
 
 As in Paddle, operands are met in their order only, a value in between that others read is no match, and what is
@@ -29,10 +29,10 @@ from minipd.ir.program import Program
 from minipd.passes.formula import Attr
 from minipd.passes.matching import Match, Source
 from minipd.passes.nodes import Input, OperationNode, Output
-from minipd.passes.paddle_match import MatchContext, NormalAttribute
-from minipd.passes.paddle_pattern import Graph, ResultPattern, SourcePattern
-from minipd.passes.paddle_result import write
-from minipd.passes.paddle_view import Place, View, view_of
+from minipd.passes.paddle.match import MatchContext, NormalAttribute
+from minipd.passes.paddle.pattern import Graph, ResultPattern, SourcePattern
+from minipd.passes.paddle.result import write
+from minipd.passes.paddle.view import Place, View, view_of
 from minipd.passes.pattern import PatternRewriter, RewritePattern
 from minipd.passes.rewriter import inherited
 

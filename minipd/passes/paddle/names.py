@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from minipd import pir
 from minipd.passes.manager import PassManager
-from minipd.passes.paddle_drr import DrrPatternContext
+from minipd.passes.paddle.drr import DrrPatternContext
 
 __all__: list[str] = []
 

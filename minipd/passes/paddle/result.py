@@ -19,11 +19,11 @@ from minipd.ir.paddle.signatures import REQUIRED, of_kind
 from minipd.ir.program import Program
 from minipd.ir.types import NULL_TYPE, DenseTensorType, Type, VectorType
 from minipd.ir.value import Value
-from minipd.passes.paddle_match import ComputeAttribute, MatchContext, NormalAttribute
+from minipd.passes.paddle.match import ComputeAttribute, MatchContext, NormalAttribute
 from minipd.passes.pattern import PatternRewriter, RewriteError
 
 if TYPE_CHECKING:
-    from minipd.passes.paddle_pattern import Graph, Op
+    from minipd.passes.paddle.pattern import Graph, Op
 
 __all__ = ["write"]
 

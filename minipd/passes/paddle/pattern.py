@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from minipd.framework.row import ROWS
 from minipd.ir.dialect import info_or_unregistered
 from minipd.ir.paddle.signatures import Signature, names, signature
-from minipd.passes.paddle_match import ATTRIBUTES, ComputeAttribute, MatchContext, NormalAttribute
+from minipd.passes.paddle.match import ATTRIBUTES, ComputeAttribute, MatchContext, NormalAttribute
 
 if TYPE_CHECKING:
-    from minipd.passes.paddle_drr import DrrPatternContext
+    from minipd.passes.paddle.drr import DrrPatternContext
 
 __all__ = ["Graph", "Op", "ResultPattern", "SourcePattern", "Tensor"]
 
