@@ -25,12 +25,12 @@ from minipd.cinn.runtime.compiler import process_compiler
 from minipd.cinn.runtime.kernel import Kernel, Version
 from minipd.cinn.schedule import ScheduleError, schedule
 from minipd.cinn.sizes import free_rows
-from minipd.decomposition.decompose_pass import INHERITED
 from minipd.executor import calls_ahead
 from minipd.framework.dim import is_symbolic
 from minipd.ir.operation import Operation
 from minipd.ir.program import Program
 from minipd.ir.types import TensorType
+from minipd.passes.rewriter import inherited
 
 __all__ = ["build_cinn_pass", "compile_groups", "function_of", "prepare"]
 
@@ -122,8 +122,8 @@ def _digest(content: str) -> str:
 
 def _replace(group: Operation) -> None:
     """Put the call of its kernel in a group's place."""
-    attributes = {name: group.attributes[name] for name in ("kernel", "stop_gradient", *INHERITED)
-                  if name in group.attributes}
+    attributes = inherited(group)
+    attributes.update((n, group.attributes[n]) for n in ("kernel", "stop_gradient") if n in group.attributes)
     new = Operation(JIT_KERNEL, group.operands_source(), attributes, [r.type() for r in group.results()])
     assert group.parent is not None
     group.parent.insert_before(group, new)

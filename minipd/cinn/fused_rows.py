@@ -25,7 +25,6 @@ from minipd.cinn.frontend import build_groups
 from minipd.cinn.lower import CannotLower
 from minipd.cinn.parts import SHAPES, WHOLE, prepare
 from minipd.cinn.schedule import ScheduleError
-from minipd.decomposition.decompose_pass import INHERITED
 from minipd.decomposition.table import COLUMN
 from minipd.framework.row import Row, Trait
 from minipd.ir.builder import Builder
@@ -36,6 +35,7 @@ from minipd.ir.program import Program
 from minipd.ir.schema import op_attrs, result_values, tensor_operands
 from minipd.ir.traits import IrTrait
 from minipd.ir.types import TensorType
+from minipd.passes.rewriter import inherited
 from minipd.passes.table import create_pass
 
 __all__ = ["compile_fused_rows"]
@@ -121,7 +121,7 @@ def _put(template: Program, op: Operation) -> None:
     """A copy of what is in the template, in the place of `op`."""
     block = op.parent
     assert block is not None
-    mapping, facts = IrMapping(), {name: op.attributes[name] for name in INHERITED if name in op.attributes}
+    mapping, facts = IrMapping(), inherited(op)
     operands = iter(tensor_operands(op))
     for each in template.global_block():
         if each.name() == "pd_op.data":

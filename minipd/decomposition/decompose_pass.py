@@ -10,19 +10,18 @@ from minipd.framework.context import Ground, using
 from minipd.framework.dim import is_symbolic, same
 from minipd.framework.tensor import Tensor
 from minipd.ir.attributes import StrAttribute
+from minipd.ir.dce import erase_unread
 from minipd.ir.operation import Operation, user_error
 from minipd.ir.program import Program
 from minipd.ir.schema import constant_of, mutable_operands, op_attrs, result_values, tensor_operands
 from minipd.ir.trace import Trace
-from minipd.ir.traits import IrTrait
 from minipd.ir.value import Value
+from minipd.passes.rewriter import inherited
 
 __all__ = ["DecomposePass", "decompose"]
 
 #: what an operation of a decomposition says of the one it comes from (Paddle's attribute)
 ORIGIN = "comp_op_name"
-#: facts about an operation that are as true of the parts it decomposes into
-INHERITED = ("chunk_id", "op_callstack", "op_role", "struct_name")
 
 
 class DecomposePass:
@@ -78,7 +77,7 @@ class DecomposePass:
             written.append(found)
             found = found.prev
         origin = op.attributes.get(ORIGIN, StrAttribute(op.name()))
-        facts = {name: op.attributes[name] for name in INHERITED if name in op.attributes}
+        facts = inherited(op)
         for part in written:
             part.attributes.update(facts, **{ORIGIN: origin})
         for old, value in zip(result_values(op), new, strict=True):
@@ -86,17 +85,8 @@ class DecomposePass:
             self.replaced[old] = value
         sources = op.operands_source()
         op.erase()
-        _erase_unused(sources)
+        erase_unread(sources)
         return written[::-1]
-
-
-def _erase_unused(values: list[Value]) -> None:
-    """Constants and bundles that only the operation at hand has read."""
-    for value in dict.fromkeys(values):
-        op = value.get_defining_op()
-        if op is not None and value.use_empty() and (
-                IrTrait.CONSTANT in op.info.traits or op.name() == "builtin.combine"):
-            op.erase()
 
 
 class _InPlace(Ground):

@@ -6,12 +6,16 @@ what a loop carries without looking at it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from minipd.ir.operation import Operation, walk_inside
 from minipd.ir.program import Program
 from minipd.ir.schema import is_pure
+from minipd.ir.traits import IrTrait
 from minipd.ir.types import StackType
+from minipd.ir.value import Value
 
-__all__ = ["remove_dead_ops"]
+__all__ = ["erase_unread", "remove_dead_ops"]
 
 
 def remove_dead_ops(program: Program) -> int:
@@ -25,6 +29,18 @@ def remove_dead_ops(program: Program) -> int:
     while _prune(program):          # what was yielded may be dead now
         _remove(program)
     return before - program.num_ops()
+
+
+def erase_unread(values: Iterable[Value]) -> None:
+    """Erase the constants and vectors among what makes these values, if nothing reads them any more, and the constants
+    and vectors that only those read.  For who has erased a reader of `values`, and is not going to look at the whole
+    program."""
+    for op in dict.fromkeys(v.get_defining_op() for v in values):
+        if op is not None and op.parent is not None and all(r.use_empty() for r in op.results()) and (
+                op.name() == "builtin.combine" or IrTrait.CONSTANT in op.info.traits):
+            sources = op.operands_source()
+            op.erase()
+            erase_unread(sources)
 
 
 def _remove(program: Program) -> None:

@@ -44,6 +44,7 @@ from minipd.amp.auto_cast import FLOAT32, AutoCast, auto_cast
 from minipd.framework.meta import Meta
 from minipd.framework.row import ROWS, Row
 from minipd.ir.builder import Builder
+from minipd.ir.dce import erase_unread
 from minipd.ir.operation import Operation
 from minipd.ir.program import Program
 from minipd.ir.schema import op_attrs, result_values, tensor_operands, vector_result
@@ -51,7 +52,6 @@ from minipd.ir.traits import IrTrait
 from minipd.ir.types import TensorType
 from minipd.ir.value import Value
 from minipd.passes.base import Pass
-from minipd.passes.library.constant_folding import erase_unread
 from minipd.passes.library.state_only import depends_on_state_only
 from minipd.passes.rewriter import inherited
 from minipd.passes.table import register_pass
@@ -111,11 +111,9 @@ class _Lowering:
             else:
                 self.settle(op)
         for op in reversed(self.dead):
-            sources = [v.get_defining_op() for v in op.operands_source()]
+            sources = [v for v in op.operands_source() if v.get_defining_op() not in self.dead]
             op.erase()
-            for source in dict.fromkeys(sources):
-                if source is not None and source not in self.dead:
-                    erase_unread(source)
+            erase_unread(sources)
         if self.scope is not None:
             self.forget(self.scope)
         return changes

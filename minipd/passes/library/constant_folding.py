@@ -54,6 +54,7 @@ from minipd.framework.dim import is_symbolic
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import ROWS, Trait
 from minipd.ir.builder import Builder
+from minipd.ir.dce import erase_unread
 from minipd.ir.operation import Operation
 from minipd.ir.program import Program
 from minipd.ir.schema import is_pure, op_attrs, tensor_operands, vector_result
@@ -185,11 +186,9 @@ class ConstantFolding(Pass):
         for result, constant in zip(used, made, strict=True):
             result.replace_all_uses_with(self._parameter(known[result], program) if constant is None
                                          else _write(build, constant))
-        sources = [v.get_defining_op() for v in op.operands_source()]
+        sources = op.operands_source()
         op.erase()
-        for source in dict.fromkeys(sources):
-            if source is not None:
-                erase_unread(source)
+        erase_unread(sources)
         return True
 
     def _parameter(self, array: np.ndarray, program: Program) -> Value:
@@ -231,18 +230,6 @@ def _state(program: Program, scope: Scope) -> Known:
                 raise ValueError(f"constant_folding_pass: expected param_scope[{name!r}] to be {want}, got {got}")
             found[value] = array
     return found
-
-
-def erase_unread(op: Operation) -> None:
-    """Erase a constant or a vector that nothing reads, and the constants and vectors that only it read."""
-    if op.parent is None or not all(r.use_empty() for r in op.results()):
-        return
-    if op.name() == "builtin.combine" or IrTrait.CONSTANT in op.info.traits:
-        sources = [v.get_defining_op() for v in op.operands_source()]
-        op.erase()
-        for source in dict.fromkeys(sources):
-            if source is not None:
-                erase_unread(source)
 
 
 def constant_holding(array: np.ndarray) -> tuple[str, dict[str, Any]] | None:
