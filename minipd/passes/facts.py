@@ -5,36 +5,10 @@ from __future__ import annotations
 import math
 
 from minipd.framework.dim import same
-from minipd.framework.row import Trait
-from minipd.ir.operation import Operation
-from minipd.ir.schema import constant_of, is_pure, op_attrs, tensor_operands
-from minipd.ir.traits import IrTrait
+from minipd.ir.schema import constant_of, op_attrs, tensor_operands
 from minipd.ir.value import Value
 
 __all__: list[str] = []
-
-#: how many operations may stand between a weight and a parameter
-DEEP = 12
-
-
-def is_weight(value: Value) -> bool:
-    """Whether a value is made of parameters and constants alone, at least one parameter or constant tensor among them:
-    what is computed of it, constant folding computes once for all runs.
-    """
-    leaves: list[Operation] = []
-    return _is_fixed(value, leaves, DEEP) and any(leaf.name() in ("builtin.parameter", "builtin.constant")
-                                                  for leaf in leaves)
-
-
-def _is_fixed(value: Value, leaves: list[Operation], deep: int) -> bool:
-    op = value.get_defining_op()
-    if op is None or not deep:
-        return False
-    if op.name() in ("builtin.parameter", "builtin.constant") or IrTrait.CONSTANT in op.info.traits:
-        leaves.append(op)
-        return True
-    return (op.row is not None and is_pure(op) and not op.info.traits & {Trait.RANDOM, Trait.COMM}
-            and op.num_operands() > 0 and all(_is_fixed(v, leaves, deep - 1) for v in op.operands_source()))
 
 
 def per_channel(value: Value, channels: object) -> bool:

@@ -135,6 +135,7 @@ class ConvNorm(nn.Layer):
     (nn.Conv2D(3, 3, 1, groups=3), nn.BatchNorm2D(3, weight_attr=False), (1, 3, 4, 4), "conv2d"),
     (nn.Conv2DTranspose(3, 4, 2, stride=2, bias_attr=False), nn.BatchNorm2D(4), (2, 3, 3, 3), "conv2d_transpose"),
     (nn.Linear(4, 5), nn.BatchNorm1D(5), (3, 4), "matmul"),
+    (nn.Conv2D(3, 4, 3), nn.Sequential(*(nn.BatchNorm2D(4) for _ in range(3))), (1, 3, 4, 4), "conv2d"),
 ])
 def test_normalisation_goes_into_the_weights(conv, norm, shape, left):
     program = layer_program(ConvNorm(conv, norm), shape)

@@ -51,8 +51,9 @@ from __future__ import annotations
 from typing import Any
 
 from minipd.passes.drr import drr
-from minipd.passes.facts import is_weight, per_channel
+from minipd.passes.facts import per_channel
 from minipd.passes.formula import ops
+from minipd.passes.library.state_only import depends_on_state_only
 
 __all__: list[str] = []
 
@@ -61,8 +62,8 @@ NAME = "conv2d_bn_fuse_pass"
 
 def weighs(x: Any, *weights: Any) -> bool:
     """Whether these are weights, of a number for each channel or feature, that broadcast to x."""
-    return all(1 <= w.ndim <= x.ndim and any(d != 1 for d in w.shape) and is_weight(w) for w in weights) and (
-        not is_weight(x))
+    return all(1 <= w.ndim <= x.ndim and any(d != 1 for d in w.shape) and depends_on_state_only(w)
+               for w in weights) and not depends_on_state_only(x)
 
 
 # ------------------------------------------------------------------------------------ towards y * c + a
@@ -125,7 +126,7 @@ class ScaledTwice:
 # ------------------------------------------------------------------------------------ and c into the weights
 def of_channels(y: Any, c: Any) -> bool:
     """Whether c has one number for each channel of images y [N, C, H, W]."""
-    return per_channel(c, y.shape[1]) and is_weight(c)
+    return per_channel(c, y.shape[1]) and depends_on_state_only(c)
 
 
 @drr(NAME)
@@ -137,7 +138,7 @@ class ScaledConvolution:
         return y * c
 
     def constraint(y, filter, c):
-        return is_weight(filter) and of_channels(y, c)
+        return depends_on_state_only(filter) and of_channels(y, c)
 
     def result(x, filter, c, s, p, d, g):
         scaled = filter * ops.reshape(c, shape=(filter.shape[0], 1, 1, 1))
@@ -153,7 +154,7 @@ class ScaledTransposedConvolution:
         return y.named("y") * c
 
     def constraint(y, filter, c):
-        return is_weight(filter) and of_channels(y, c)
+        return depends_on_state_only(filter) and of_channels(y, c)
 
     def result(x, filter, c, s, p, more, d):
         scaled = filter * ops.reshape(c, shape=(1, filter.shape[1], 1, 1))
@@ -169,8 +170,8 @@ class ScaledProduct:
         return y * c
 
     def constraint(y, x, weight, c):
-        return is_weight(weight) and weight.ndim == 2 and weighs(y, c) and c.shape[-1:] == y.shape[-1:] and all(
-            d == 1 for d in c.shape[:-1])
+        return weight.ndim == 2 and depends_on_state_only(weight) and weighs(y, c) and (
+            c.shape[-1:] == y.shape[-1:] and all(d == 1 for d in c.shape[:-1]))
 
     def result(x, weight, c):
         return ops.matmul(x, weight * ops.reshape(c, shape=(1, weight.shape[1])))

@@ -9,12 +9,14 @@ from minipd.ir.value import Value
 
 __all__ = ["depends_on_state_only"]
 
-#: a weight is no more operations away than these: whoever asks about an activation learns soon that it is none
-STEPS = 16
+#: a weight is made of no more values than these (with three batch norms moved into it, of about 40); whoever asks about
+#: an activation of a deep network learns soon that it is none
+STEPS = 64
 
 
 def depends_on_state_only(value: Value) -> bool:
-    """Whether `value` is computed from parameters, at least one, and constants, by operators without effects.
+    """Whether `value` is computed from parameters or constant tensors, at least one, and from numbers, by operators
+    without effects.
 
     >>> from minipd.ir.builder import Builder
     >>> from minipd.ir.program import Program
@@ -31,7 +33,7 @@ def depends_on_state_only(value: Value) -> bool:
         op = pending.pop().get_defining_op()
         if op is None:
             return False
-        if op.name() == "builtin.parameter":
+        if op.name() in ("builtin.parameter", "builtin.constant"):
             state = True
             continue
         if IrTrait.CONSTANT in op.info.traits:
