@@ -145,6 +145,7 @@ def test_matches_that_share_operations_are_all_named():
             return ops.exp(x + 0.0) * y
     program = program_of(lambda a, b: a.exp() * b.exp(), "f32[2]", "f32[2]")
     assert len(places(Product, program)) == 2
+    assert matches_text(program, Product) == "Product matches: multiply, exp (2 times)"
     assert boxes(viz.matches(program, Product))["multiply"] == (["Product"], "#9ec9f8")
     assert viz.matches(program, Product).svg.count(f'class="{PIECES[1]}"') == 1
 
@@ -193,3 +194,17 @@ def test_a_value_that_is_no_result_is_marked_where_it_comes_from():
         return paddle.static.nn.while_loop(lambda y: y.sum() < 9.0, lambda y: [y * F.sigmoid(y) + 1.0], [x])[0]
     picture = viz.matches(program_of(f, "f32[2]"), Silu)
     assert re.search(r'label="argument\\n[^"]*x of Silu"', picture.source)
+
+
+def test_of_a_large_program_the_neighbourhood_is_shown():
+    def f(x):
+        for i in range(150):
+            x = x * F.sigmoid(x) if i == 100 else x.tanh()
+        return x
+    program = program_of(f, "f32[2]")
+    picture = viz.matches(program, Silu)
+    names = re.findall(r'^ +\w+ \[label="(\w+)', picture.source, re.M)
+    assert sorted(names) == ["multiply", "sigmoid", "tanh", "tanh"] and "x of Silu" in picture.source
+    assert "3 of 153 operations are shown" in picture.svg
+    part = viz.matches(program, Silu, ops=range(95, 99))
+    assert re.findall(r'^ +op\d+ \[label="(\w+)', part.source, re.M) == ["tanh"] * 4

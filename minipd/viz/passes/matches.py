@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterable
 
 from minipd.framework.errors import InputError
-from minipd.ir.operation import Operation
+from minipd.ir.operation import Operation, walk_inside
 from minipd.ir.program import Program
 from minipd.ir.value import Value
 from minipd.passes.drr import DrrRule
 from minipd.passes.explain import explain, places
 from minipd.passes.listing import rules_of
 from minipd.passes.matching import Match
-from minipd.viz.ir.program import Mark, program_graph
+from minipd.viz.ir.program import MANY, Mark, part_graph, program_graph, value_names
 from minipd.viz.render import draw_graph
 from minipd.viz.style import PIECES
 from minipd.viz.svg import Svg
@@ -34,7 +35,7 @@ def matches(program: Program, rules: Rules, title: str = "", ops: range | None =
     they came.
 
     rules: one, several, or the name of a pass: all of its rules.  ops: only this part of the program, as operations
-    stand in its text, from 0.
+    stand in its text, from 0; by default all of it, and of one with more than 120 what is matched and reads that.
 
     >>> from minipd.nn.functional import sigmoid
     >>> from minipd.passes.show import program_of
@@ -46,7 +47,13 @@ def matches(program: Program, rules: Rules, title: str = "", ops: range | None =
     listed = _rules(rules)
     marks, words = _found(program, listed)
     names = ", ".join(rule.name for rule in listed) if len(listed) <= 3 else f"{len(listed)} rules"
-    graph = program_graph(program, title or f"matches of {names}", ops, marks=marks)
+    title = title or f"matches of {names}"
+    if ops is None and len(program.global_block()) > MANY:
+        near = _near(program, marks)
+        words.append(f"{len(near)} of {len(program.global_block())} operations are shown")
+        graph = part_graph(near, value_names(program.global_block()), title, None, marks=marks)
+    else:
+        graph = program_graph(program, title, ops, marks=marks)
     sheet = draw_graph(graph)
     y = sheet.bottom + 26
     for i, line in enumerate(wrapped for each in words for wrapped in textwrap.wrap(each, WIDE)):
@@ -80,13 +87,13 @@ def _rules(rules: Rules) -> list[DrrRule]:
 def _found(program: Program, rules: list[DrrRule]) -> tuple[dict[Operation | Value, Mark], list[str]]:
     """What is to be marked, and what to be said."""
     marks: dict[Operation | Value, Mark] = {}
-    words: list[str] = []
+    words: Counter[str] = Counter()
     for rule in rules:
         for match in places(rule, program):
-            _mark(marks, rule, match, PIECES[len(words) % len(PIECES)])
-            words.append(f"{rule.name} matches: {', '.join(map(_short, match.nodes.values()))}")
+            _mark(marks, rule, match, PIECES[words.total() % len(PIECES)])
+            words[f"{rule.name} matches: {', '.join(map(_short, match.nodes.values()))}"] += 1
     if words:
-        return marks, words
+        return marks, [f"{said} ({n} times)" if n > 1 else said for said, n in words.items()]
     nearest = max((explain(rule, program) for rule in rules), key=lambda e: (len(e.matched) - e.total, len(e.matched)))
     for op in nearest.matched.values():
         marks[op] = Mark("focus", (nearest.rule,))
@@ -95,6 +102,13 @@ def _found(program: Program, rules: list[DrrRule]) -> tuple[dict[Operation | Val
         marks[nearest.op] = Mark("comm", ("here it stops",))
         said += f". It stops at {_short(nearest.op)}"
     return marks, [f"{said}: " + re.sub(r" \(from [^)]*\)", "", nearest.reason)]
+
+
+def _near(program: Program, marks: dict[Operation | Value, Mark]) -> list[Operation]:
+    """The operations of the outermost block that are marked, or have a marked one inside, and those that read them."""
+    seen = {op for op in marks if isinstance(op, Operation)}
+    seen |= {user for op in seen for r in op.results() for user in r.all_used_ops()}
+    return [op for op in program.global_block() if any(inner in seen for inner in walk_inside(op))]
 
 
 def _mark(marks: dict[Operation | Value, Mark], rule: DrrRule, match: Match, kind: str) -> None:
