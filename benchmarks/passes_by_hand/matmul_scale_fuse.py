@@ -23,7 +23,7 @@ class ScaledProduct(RewritePattern):
             x, y = tensor_operands(matmul)
             attrs = op_attrs(matmul)
             flags = attrs["transpose_x"], attrs["transpose_y"]
-            if not one_is_lighter(x, y, *flags) or not gradients_agree(op, matmul):
+            if not one_is_lighter(x, y, *flags, number) or not gradients_agree(op, matmul):
                 continue
             left = lighter(x, y, *flags) is x
             factor = x if left else y

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import math
 
+import ml_dtypes
+
+from minipd.framework import dtype as dtypes
 from minipd.framework.dim import same
 from minipd.ir.schema import constant_of, op_attrs, tensor_operands
 from minipd.ir.value import Value
 
 __all__: list[str] = []
+
+
+def has_digits(number: float, value: Value) -> bool:
+    """Whether a number is one of the dtype of `value`, floats, with all its digits: as a constant beside `value` it is
+    what it says, and its inverse is about 1 / number.  (Not 0, nor what is infinite or loses digits there.)
+    """
+    if value.dtype not in dtypes.FLOATS:
+        return False
+    limits = ml_dtypes.finfo(value.dtype)
+    return float(limits.smallest_normal) <= abs(number) <= float(limits.max)
 
 
 def per_channel(value: Value, channels: object) -> bool:

@@ -36,7 +36,7 @@ def same(program, change, rtol=0.0):
         for name, array in after.items():
             assert array.dtype == before[name].dtype
             # (numpy does not compare NaNs of bfloat16)
-            got, want = (x if x.dtype.kind in "iub" else x.astype(np.float64) for x in (array, before[name]))
+            got, want = (x if x.dtype.kind in "iubc" else x.astype(np.float64) for x in (array, before[name]))
             if rtol:
                 np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol)
             else:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from minipd.framework.dim import same
+from minipd.passes.facts import has_digits
 from minipd.passes.formula import ops
 
 __all__: list[str] = []
@@ -56,9 +57,10 @@ SCALED = {
 }
 
 
-def fits(form: str, q: Any, k: Any, v: Any, axis: int, shapes: tuple) -> bool:
-    """Whether the parts are attention: [B, H, Sq, D] x [B, Hkv, Sk, D] x [B, Hkv, Sk, Dv], softmax over keys."""
-    if not (q.ndim == k.ndim == v.ndim == 4 and axis == 3 and q.dtype == k.dtype == v.dtype):
+def fits(form: str, q: Any, k: Any, v: Any, axis: int, c: float, shapes: tuple) -> bool:
+    """Whether the parts are attention: [B, H, Sq, D] x [B, Hkv, Sk, D] x [B, Hkv, Sk, Dv], softmax over keys,
+    and the scores scaled by a number that queries can be scaled by as well."""
+    if not (has_digits(c, q) and q.ndim == k.ndim == v.ndim == 4 and axis == 3 and q.dtype == k.dtype == v.dtype):
         return False
     (b, h, sq, d), (kb, kv, sk, kd), (vb, vh, vs, vd) = q.shape, k.shape, v.shape
     if not all(map(same, (b, d, b, kv, sk), (kb, kd, vb, vh, vs))):

@@ -17,9 +17,9 @@
       c = add(b, b)
       return c
 
-The same: one operator, the same operands (in any order where they commute), the same attributes, as long as running it
-once or twice makes no difference.  So never: draws of random numbers (two calls are two draws), collectives and other
-effects, reads of state, branches.
+The same: one operator, the same operands (in any order where they commute to the bit), the same attributes, as long as
+running it once or twice makes no difference.  So never: draws of random numbers (two calls are two draws), collectives
+and other effects, reads of state, branches.
 
 The walk keeps one table per block.  A block sees the tables of the blocks around it, as its operations see their
 values; what a region computes serves nobody outside, for it may not have run.  On the same programs Paddle's pass of
@@ -47,6 +47,9 @@ __all__ = ["CommonSubexpressionElimination"]
 FACTS = ("as_written", "comp_op_name", "is_inplace", "op_callstack", "place", "struct_name")
 #: operations that make one value of several, a vector, and take one apart
 BUNDLES = ("builtin.combine", "builtin.split")
+
+#: operators that commute, but not to the bit: of 0.0 and -0.0 they give the first
+ORDERED = ("pd_op.maximum", "pd_op.minimum")
 
 Table = dict[Any, Operation]
 
@@ -105,11 +108,11 @@ def _repeatable(op: Operation) -> bool:
 def _key(op: Operation) -> Any:
     """Equal for operations that compute the same, and for no others; can be the key of a dict.
 
-    They have one name, the same operands (tensors in any order if the operator commutes; what stands for attributes in
-    its place), equal attributes but for FACTS, and results of the same types.
+    They have one name, the same operands (tensors in any order if the operator commutes to the bit; what stands for
+    attributes in its place), equal attributes but for FACTS, and results of the same types.
     """
     operands = [id(v) for v in op.operands_source()]
-    if op.has_trait(Trait.COMMUTATIVE) and op.row is not None:
+    if op.has_trait(Trait.COMMUTATIVE) and op.row is not None and op.name() not in ORDERED:
         n = number_of_tensors(op, op.row)
         operands[:n] = sorted(operands[:n])
     attributes = tuple(sorted(((k, a) for k, a in op.attributes.items() if k not in FACTS), key=lambda pair: pair[0]))

@@ -58,8 +58,8 @@ def added(form: str, scaled: str) -> type:
             shapes = (s0, s1, s2, s3)
             return weighted(ops.softmax(written(scores(q, k, shapes), c) + mask, axis=axis), v, shapes)
 
-        def constraint(q, k, v, mask, axis, s0, s1, s2, s3):
-            return broadcasts(mask, q, k, q.dtype) and fits(form, q, k, v, axis, (s0, s1, s2, s3))
+        def constraint(q, k, v, mask, axis, c, s0, s1, s2, s3):
+            return broadcasts(mask, q, k, q.dtype) and fits(form, q, k, v, axis, c, (s0, s1, s2, s3))
 
         def result(q, k, v, mask, c):
             return turned(ops.fused_dot_product_attention(turned(q), turned(k), turned(v), mask,
@@ -78,8 +78,8 @@ def hidden(form: str, scaled: str) -> type:
             seen = ops.where(mask, written(scores(q, k, shapes), c), low)
             return weighted(ops.softmax(seen, axis=axis), v, shapes)
 
-        def constraint(q, k, v, mask, axis, s0, s1, s2, s3):
-            return broadcasts(mask, q, k, dtypes.bool.np) and fits(form, q, k, v, axis, (s0, s1, s2, s3))
+        def constraint(q, k, v, mask, axis, c, s0, s1, s2, s3):
+            return broadcasts(mask, q, k, dtypes.bool.np) and fits(form, q, k, v, axis, c, (s0, s1, s2, s3))
 
         def result(q, k, v, mask, c, low):
             return turned(ops.fused_dot_product_attention(turned(q), turned(k), turned(v), mask,
@@ -98,9 +98,9 @@ def zeroed(form: str, scaled: str) -> type:
             weights = ops.softmax(ops.where(mask, written(scores(q, k, shapes), c), low), axis=axis)
             return weighted(weights * visible, v, shapes)
 
-        def constraint(q, k, v, mask, visible, axis, low, s0, s1, s2, s3):
+        def constraint(q, k, v, mask, visible, axis, low, c, s0, s1, s2, s3):
             return (is_lowest(low) and is_visible(visible, mask) and broadcasts(mask, q, k, dtypes.bool.np)
-                    and fits(form, q, k, v, axis, (s0, s1, s2, s3)))
+                    and fits(form, q, k, v, axis, c, (s0, s1, s2, s3)))
 
         def result(q, k, v, mask, c):
             return turned(ops.fused_dot_product_attention(turned(q), turned(k), turned(v), mask,
@@ -119,9 +119,9 @@ def added_and_zeroed(form: str, scaled: str) -> type:
             sums = written(scores(q, k, shapes), c) + mask
             return weighted(ops.softmax(ops.where(seen, sums, low), axis=axis) * visible, v, shapes)
 
-        def constraint(q, k, v, mask, seen, visible, axis, low, s0, s1, s2, s3):
+        def constraint(q, k, v, mask, seen, visible, axis, low, c, s0, s1, s2, s3):
             return (is_lowest(low) and is_finite_mask(seen, mask) and is_visible(visible, seen)
-                    and broadcasts(mask, q, k, q.dtype) and fits(form, q, k, v, axis, (s0, s1, s2, s3)))
+                    and broadcasts(mask, q, k, q.dtype) and fits(form, q, k, v, axis, c, (s0, s1, s2, s3)))
 
         def result(q, k, v, mask, c):
             return turned(ops.fused_dot_product_attention(turned(q), turned(k), turned(v), mask,

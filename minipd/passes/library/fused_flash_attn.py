@@ -56,8 +56,8 @@ def attention(form: str, scaled: str) -> type:
             shapes = (s0, s1, s2, s3)
             return weighted(ops.softmax(written(scores(q, k, shapes), c), axis=axis), v, shapes)
 
-        def constraint(q, k, v, axis, s0, s1, s2, s3):
-            return fits(form, q, k, v, axis, (s0, s1, s2, s3))
+        def constraint(q, k, v, axis, c, s0, s1, s2, s3):
+            return fits(form, q, k, v, axis, c, (s0, s1, s2, s3))
 
         def result(q, k, v, c):
             return turned(ops.flash_attn(turned(q), turned(k), turned(v), scale=factor(c)))
@@ -75,9 +75,9 @@ def causal_attention(form: str, scaled: str) -> type:
             hidden = ops.where(seen, written(scores(q, k, shapes), c), low)
             return weighted(ops.softmax(hidden, axis=axis), v, shapes)
 
-        def constraint(q, k, v, seen, axis, low, s0, s1, s2, s3):
+        def constraint(q, k, v, seen, axis, low, c, s0, s1, s2, s3):
             return (is_causal(seen) and is_lowest(low) and seen.shape == (q.shape[2], k.shape[2])
-                    and fits(form, q, k, v, axis, (s0, s1, s2, s3)))
+                    and fits(form, q, k, v, axis, c, (s0, s1, s2, s3)))
 
         def result(q, k, v, c):
             return turned(ops.flash_attn(turned(q), turned(k), turned(v), scale=factor(c), causal=True))

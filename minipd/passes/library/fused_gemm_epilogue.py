@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from minipd.framework import dtype as dtypes
 from minipd.passes.drr import drr
 from minipd.passes.formula import ops
 from minipd.passes.library.activated import activated
@@ -33,8 +34,8 @@ class ProductWithBias:
         return product + bias
 
     def constraint(product, bias):
-        return (bias.dtype == product.dtype and 1 <= bias.ndim <= product.ndim and bias.shape[-1] == product.shape[-1]
-                and all(d == 1 for d in bias.shape[:-1]))
+        return (bias.dtype == product.dtype and product.dtype in dtypes.FLOATS and 1 <= bias.ndim <= product.ndim
+                and bias.shape[-1] == product.shape[-1] and all(d == 1 for d in bias.shape[:-1]))
 
     def result(x, y, bias, tx, ty):
         flat = bias if bias.ndim == 1 else ops.reshape(bias, shape=bias.shape[-1:])

@@ -22,10 +22,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from minipd.framework import dtype as dtypes
 from minipd.framework.dim import is_symbolic, prod
 from minipd.framework.row import ROWS
 from minipd.passes.drr import drr
+from minipd.passes.facts import has_digits
 from minipd.passes.formula import ops
 from minipd.passes.library.state_only import depends_on_state_only
 
@@ -47,9 +47,9 @@ def lighter(x: Any, y: Any, left: bool, right: bool) -> Any:
     return smaller if prod(smaller.shape) < prod(product.shape) else None
 
 
-def one_is_lighter(x: Any, y: Any, left: bool, right: bool) -> bool:
-    """Whether it pays."""
-    return x is not y and x.dtype in dtypes.FLOATS and lighter(x, y, left, right) is not None
+def one_is_lighter(x: Any, y: Any, left: bool, right: bool, c: float) -> bool:
+    """Whether it pays, and c is as good a number beside a factor."""
+    return x is not y and has_digits(c, x) and lighter(x, y, left, right) is not None
 
 
 def scaled(x: Any, y: Any, left: bool, right: bool, c: float) -> Any:
@@ -78,7 +78,7 @@ class ProductOverNumber:
         return ops.matmul(x, y, transpose_x=left, transpose_y=right) / c
 
     def constraint(x, y, left, right, c):
-        return c != 0 and one_is_lighter(x, y, left, right)
+        return has_digits(1 / c if c else 0.0, x) and one_is_lighter(x, y, left, right, c)
 
     def result(x, y, left, right, c):
         return scaled(x, y, left, right, 1 / c)

@@ -86,23 +86,27 @@ class ExpandedChoice:
         return ops.where(c, x, y)
 
 
-def expanded(operator: str) -> type:
-    """x operator expand(y)."""
+def expanded(operator: str, first: bool) -> type:
+    """x operator expand(y), or expand(y) operator x.  (Of 0.0 and -0.0, maximum gives the first: the order stays.)"""
+    def of(x, y):
+        return getattr(ops, operator)(*((y, x) if first else (x, y)))
+
     class Expanded:
         def source(x, y, *, shape):
-            return getattr(ops, operator)(x, ops.expand(y, shape=shape))
+            return of(x, ops.expand(y, shape=shape))
 
         def constraint(x, shape):
             return _whole(shape, x)
 
         def result(x, y):
-            return getattr(ops, operator)(x, y)
-    Expanded.__name__ += operator.title()
+            return of(x, y)
+    Expanded.__name__ += ("First" if first else "") + operator.title()
     return Expanded
 
 
 for _operator in ("add", "multiply", "subtract", "divide", "maximum", "minimum"):
-    drr(NAME, keep=True)(expanded(_operator))
+    for _first in (False, True):
+        drr(NAME, keep=True, commutative=False)(expanded(_operator, _first))
 
 
 def _whole(shape: tuple, *values: Any) -> bool:

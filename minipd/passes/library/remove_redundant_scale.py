@@ -21,10 +21,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
-
-from minipd.framework import dtype as dtypes
 from minipd.passes.drr import drr
+from minipd.passes.facts import has_digits
 from minipd.passes.formula import ops
 
 __all__: list[str] = []
@@ -32,12 +30,9 @@ __all__: list[str] = []
 NAME = "remove_redundant_scale_pass"
 
 
-def stands_for_both(x: Any, number: float) -> bool:
-    """Whether a number is one of the dtype of x, with all its digits."""
-    if x.dtype not in dtypes.FLOATS:
-        return False
-    limits = ml_dtypes.finfo(x.dtype)
-    return float(limits.smallest_normal) <= abs(number) <= float(limits.max)
+def have_digits(x: Any, *numbers: float) -> bool:
+    """Whether all of these are numbers of the dtype of x, with all their digits."""
+    return all(has_digits(number, x) for number in numbers)
 
 
 @drr(NAME)
@@ -48,7 +43,7 @@ class ProductOfProduct:
         return x * a * b
 
     def constraint(x, a, b):
-        return stands_for_both(x, a * b)
+        return have_digits(x, a, b, a * b)
 
     def result(x, a, b):
         return x * (a * b)
@@ -62,7 +57,7 @@ class QuotientOfProduct:
         return x * a / b
 
     def constraint(x, a, b):
-        return b != 0 and stands_for_both(x, a / b)
+        return have_digits(x, a, b) and have_digits(x, a / b)
 
     def result(x, a, b):
         return x * (a / b)
@@ -76,7 +71,7 @@ class ProductOfQuotient:
         return x / a * b
 
     def constraint(x, a, b):
-        return a != 0 and stands_for_both(x, b / a)
+        return have_digits(x, a, b) and have_digits(x, b / a)
 
     def result(x, a, b):
         return x * (b / a)
@@ -91,7 +86,7 @@ class ScaleOfScale:
 
     def constraint(x, a, b, c, d):
         bias = c * b + d
-        return stands_for_both(x, a * b) and (bias == 0 and c == 0 or stands_for_both(x, bias))
+        return have_digits(x, a, b, a * b) and (bias == 0 and c == 0 or have_digits(x, bias))
 
     def result(x, a, b, c, d):
         return ops.scale(x, scale=a * b, bias=c * b + d)

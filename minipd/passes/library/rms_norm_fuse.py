@@ -1,11 +1,22 @@
 """x * rsqrt(mean(x^2) + epsilon) * weight, as `paddle.nn.RMSNorm` composes it, becomes `pd_op.rms_norm`.
 
-    (%2) = "pd_op.square" (%0)                                    (%2) = "pd_op.rms_norm" (%0, %1) {epsilon:1e-06}
-    (%3) = "pd_op.mean" (%2, axis) {keepdim:true}
-    (%4) = "pd_op.add" (%3, 1e-06)
-    (%5) = "pd_op.rsqrt" (%4)                              ->
-    (%6) = "pd_op.multiply" (%0, %5)
-    (%7) = "pd_op.multiply" (%6, %1)
+    >>> from minipd.nn import RMSNorm
+    >>> from minipd.passes.show import before_after, show
+    >>> show(before_after("add_norm_fuse_pass", RMSNorm(8), (2, 8)))
+    before
+      a = square(input)
+      b = mean(a, keepdim=True, axis=(1,))
+      c = add(b, 1e-05)
+      d = rsqrt(c)
+      e = multiply(input, d)
+      f = multiply(e, weight)
+      return f
+    after
+      a = rms_norm(input, weight)
+      return a
+
+The square, the root and the order of factors as authors write them; of low precision, what is normalised in float32 and
+rounded before the weight, as in published Llamas.  Rounds otherwise.
 """
 
 from __future__ import annotations
@@ -82,9 +93,27 @@ def composed(root: Callable, squared: Callable) -> type:
     return RmsNorm
 
 
+def composed_of_low_precision(root: Callable, squared: Callable) -> type:
+    """weight * (h / sqrt(mean(h^2) + epsilon)) where h is x in float32, and rounded back before the weight."""
+    class RmsNormOfLowPrecision:
+        def source(x, weight, *, axis, epsilon, wide, narrow):
+            h = ops.cast(x, dtype=wide)
+            return ops.cast(root(h, ops.mean(squared(h), axis=axis, keepdim=True) + epsilon), dtype=narrow) * weight
+
+        def constraint(x, weight, axis, wide, narrow):
+            return (over_last(x, weight, axis) and x.dtype == weight.dtype == narrow and x.dtype in dtypes.LOW_PRECISION
+                    and wide == dtypes.float32.np)
+
+        def result(x, weight, epsilon):
+            return ops.rms_norm(x, weight, epsilon=epsilon)
+    RmsNormOfLowPrecision.__doc__ = composed_of_low_precision.__doc__
+    return RmsNormOfLowPrecision
+
+
 for _root in ROOTS:
     for _squares in SQUARES:
-        if (_root, _squares) != ("ByRsqrt", "OfSquares"):       # which is RmsNorm
-            _rule = composed(ROOTS[_root], SQUARES[_squares])
-            _rule.__name__ += _squares + _root
-            drr(NAME)(_rule)
+        if (_root, _squares) != ("ByRsqrt", "OfSquares"):       # which are RmsNorm and RmsNormOfLowPrecision
+            for _make in composed, composed_of_low_precision:
+                _rule = _make(ROOTS[_root], SQUARES[_squares])
+                _rule.__name__ += _squares + _root
+                drr(NAME)(_rule)

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from minipd.framework import dtype as dtypes
 from minipd.passes.drr import drr
 from minipd.passes.formula import ops
 
@@ -44,7 +45,7 @@ class RotaryPositionEmbedding:
     def constraint(x, cos, sin, axes, zero, half, end, last):
         d = x.shape[-1]
         halves = axes == (x.ndim - 1,) and last == x.ndim - 1 and zero == (0,) and end == (d,) and half[0] * 2 == d
-        fits = x.ndim >= max(cos.ndim, sin.ndim) and x.dtype == cos.dtype == sin.dtype
+        fits = x.ndim >= max(cos.ndim, sin.ndim) and x.dtype == cos.dtype == sin.dtype and x.dtype in dtypes.FLOATS
         return halves and fits and all(
             s == 1 or s == n for t in (cos, sin)
             for s, n in zip(reversed(t.shape), reversed((*x.shape[:-1], half[0])), strict=False))
@@ -56,8 +57,9 @@ class RotaryPositionEmbedding:
 # ------------------------------------------------------------------------------------------------ x cos + (-b, a) sin
 def of_places(x: Any, cos: Any, sin: Any) -> bool:
     """Whether cos and sin have a number for each place of x's last dimension."""
-    return all(t.dtype == x.dtype and 0 < t.ndim <= x.ndim and t.shape[-1] == x.shape[-1] and all(
-        s in (1, n) for s, n in zip(t.shape[::-1], x.shape[::-1], strict=False)) for t in (cos, sin))
+    return x.dtype in dtypes.FLOATS and all(
+        t.dtype == x.dtype and 0 < t.ndim <= x.ndim and t.shape[-1] == x.shape[-1] and all(
+            s in (1, n) for s, n in zip(t.shape[::-1], x.shape[::-1], strict=False)) for t in (cos, sin))
 
 
 def in_halves(x: Any, axes: tuple, zero: tuple, half: tuple, end: tuple, last: int) -> bool:

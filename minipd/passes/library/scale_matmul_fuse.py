@@ -29,8 +29,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from minipd.framework import dtype as dtypes
 from minipd.passes.drr import drr
+from minipd.passes.facts import has_digits
 from minipd.passes.formula import ops
 from minipd.passes.library.state_only import depends_on_state_only
 
@@ -39,9 +39,9 @@ __all__: list[str] = []
 NAME = "scale_matmul_fuse_pass"
 
 
-def on_weight(x: Any, w: Any) -> bool:
-    """Whether scaling w costs no run anything."""
-    return x.dtype in dtypes.FLOATS and depends_on_state_only(w) and not depends_on_state_only(x)
+def on_weight(x: Any, w: Any, c: float) -> bool:
+    """Whether scaling w costs no run anything, and c is as good a number there."""
+    return has_digits(c, x) and depends_on_state_only(w) and not depends_on_state_only(x)
 
 
 @drr(NAME)
