@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 #: pass -> (module of the library, names of its rules, module of the pass by hand, its class)
 PASSES = {
-    "silu_fuse_pass": ("swiglu_fuse", ("Silu",), "silu_fuse", "SiluFuse"),
+    "silu_fuse_pass": ("silu_fuse", ("Silu",), "silu_fuse", "SiluFuse"),
     "swiglu_fuse_pass": ("swiglu_fuse", ("Swiglu",), "swiglu_fuse", "SwigluFuse"),
     "fused_rotary_position_embedding_pass": (
         "rope_fuse", ("RotaryPositionEmbedding",), "rope_fuse", "RopeFuse"),

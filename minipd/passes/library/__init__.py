@@ -33,6 +33,7 @@ from minipd.passes.library import (  # noqa: F401
     rms_norm_fuse,
     rope_fuse,
     scale_matmul_fuse,
+    silu_fuse,
     swiglu_fuse,
 )
 

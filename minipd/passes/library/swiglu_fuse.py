@@ -1,4 +1,18 @@
-"""x * sigmoid(x) becomes silu(x), and silu(x) * y becomes swiglu(x, y)."""
+"""silu(x) * y, the gated unit of Llama's MLP, becomes swiglu(x, y).
+
+    >>> from minipd.nn.functional import silu
+    >>> from minipd.passes.show import before_after, show
+    >>> show(before_after("swiglu_fuse_pass", lambda gate, up: silu(gate) * up, (2, 3), (2, 3)))
+    before
+      a = silu(gate)
+      b = multiply(a, up)
+      return b
+    after
+      a = swiglu(gate, up)
+      return a
+
+Where silu is written out, `silu_fuse_pass` comes first.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +20,6 @@ from minipd.passes.drr import drr
 from minipd.passes.formula import ops
 
 __all__: list[str] = []
-
-
-@drr("silu_fuse_pass")
-class Silu:
-    """x * sigmoid(x)."""
-
-    def source(x):
-        return x * ops.sigmoid(x)
-
-    def result(x):
-        return ops.silu(x)
 
 
 @drr("swiglu_fuse_pass")
