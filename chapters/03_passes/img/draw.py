@@ -7,6 +7,7 @@ matches.svg         where a rule matches in a program
 miss.svg            where a rule stops, and why
 side_by_side.svg    a norm and a gated unit before fusion and after
 safe_place.svg      where the result of a rule may go
+worklist.svg        which questions two drivers ask, in which order
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import minipd as paddle
 from minipd.ir.program import Program
 from minipd.ir.traced import trace
 from minipd.nn import functional as F
-from minipd.passes import PassManager
+from minipd.passes import PassManager, PatternRewriter, RewritePattern, apply_patterns_greedily
 from minipd.passes.drr import drr
 from minipd.passes.formula import ops
 from minipd.passes.show import program_of
@@ -132,6 +133,60 @@ def side_by_side() -> Svg:
                    ["add_norm_fuse_pass", "silu_fuse_pass", "swiglu_fuse_pass"])
 
 
+# ------------------------------------------------------------------------------------------------------ worklist
+class Unread(RewritePattern):
+    """A tanh that nobody reads goes.  asked: how many of the chain stood before it, and whether it went."""
+
+    roots = ("pd_op.tanh",)
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, bool]] = []
+
+    def match_and_rewrite(self, op, rewriter):
+        place, before = 0, op.operand_source(0).get_defining_op()
+        while before.name() == "pd_op.tanh":
+            place, before = place + 1, before.operand_source(0).get_defining_op()
+        goes = op.result(0).use_empty()
+        self.asked.append((place, goes))
+        if goes:
+            rewriter.erase_op(op)
+        return goes
+
+
+def sweeps(program: Program, rule: Unread) -> None:
+    """The driver of the lesson that goes over the program again and again."""
+    rewriter, found = PatternRewriter(program), True
+    while found:
+        found = False
+        for op in list(program.walk()):
+            if op.name() in rule.roots and op not in rewriter.erased:
+                rewriter.start(op)
+                found |= rule.match_and_rewrite(op, rewriter)
+
+
+def worklist() -> Svg:
+    """A chain of six operations that nobody reads, and two drivers that find it out."""
+    def chain(x):
+        y = x
+        for _ in range(6):
+            y = y.tanh()
+        return x.exp()
+
+    sheet = Sheet("Which questions two drivers ask, in which order")
+    for column, (title, drive) in enumerate((("sweep after sweep", sweeps), (
+            "with a list of work", lambda program, rule: apply_patterns_greedily(program, [rule])))):
+        rule, left = Unread(), 60 + column * 440.0
+        drive(program_of(chain, "f32[2]"), rule)
+        sheet.text(left, 0, f"{title}: {len(rule.asked)} questions", "bold", 14)
+        for i in range(6):
+            sheet.text(left - 60, 26 + 20 * i, f"tanh {i + 1}", "mono dim")
+            sheet.line([(left, 22 + 20 * i), (left + 16 * 21, 22 + 20 * i)], "wire dash")
+        for n, (place, goes) in enumerate(rule.asked):
+            sheet.dot(left + 8 + 16 * n, 22 + 20 * place, 6 if goes else 4, "way" if goes else "dim")
+    sheet.text(0, 158, "from left to right, a dot for each question; green: nobody reads it, so it goes", "dim")
+    return sheet.done()
+
+
 # ------------------------------------------------------------------------------------------------- critical pair
 def critical_pair() -> Svg:
     """exp(x) / exp(y) and what becomes of it."""
@@ -180,7 +235,7 @@ def pictures() -> dict[str, Svg]:
     """File name -> picture."""
     return {"before_after.svg": before_after(), "critical_pair.svg": critical_pair(), "match.svg": match(),
             "matches.svg": in_place(), "miss.svg": miss(), "side_by_side.svg": side_by_side(),
-            "safe_place.svg": safe_place()}
+            "safe_place.svg": safe_place(), "worklist.svg": worklist()}
 
 
 if __name__ == "__main__":
