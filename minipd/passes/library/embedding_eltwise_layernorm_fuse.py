@@ -28,25 +28,16 @@ from typing import Any
 
 from minipd.passes.drr import drr
 from minipd.passes.formula import ops
-from minipd.passes.library.layer_norm_fuse import fits, layer_norm
+from minipd.passes.library.layer_norm_fuse import LayerNorm
+from minipd.passes.pattern import add_rule
 
 __all__: list[str] = []
 
 NAME = "embedding_eltwise_layernorm_fuse_pass"
 
 
-@drr(NAME)
-class LayerNorm:
-    """As `paddle.nn.LayerNorm` composes it; `add_norm_fuse_pass` may have made it before."""
-
-    def source(x, scale, bias, *, axis, epsilon):
-        n, _, _ = ops.standardize(x, axis=axis, epsilon=epsilon)
-        return n * scale + bias
-
-    constraint, result = fits, layer_norm
-
-
 def wide(scale: Any) -> bool:
+    """Whether the norm goes over the rows of the tables."""
     return scale.ndim == 1
 
 
@@ -57,8 +48,7 @@ class TwoEmbeddings:
     def source(i, v, j, w, scale, bias, *, epsilon):
         return ops.layer_norm(ops.embedding(i, v) + ops.embedding(j, w), scale, bias, epsilon=epsilon)
 
-    def constraint(scale):
-        return wide(scale)
+    constraint = wide
 
     def result(i, v, j, w, scale, bias, epsilon):
         return ops.fused_embedding_eltwise_layernorm(bias, scale, i, v, j, w, epsilon=epsilon)
@@ -72,8 +62,7 @@ class ThreeEmbeddings:
         total = (ops.embedding(h, u) + ops.embedding(i, v)) + ops.embedding(j, w)
         return ops.layer_norm(total, scale, bias, epsilon=epsilon)
 
-    def constraint(scale):
-        return wide(scale)
+    constraint = wide
 
     def result(h, u, i, v, j, w, scale, bias, epsilon):
         return ops.fused_embedding_eltwise_layernorm(bias, scale, h, u, i, v, j, w, epsilon=epsilon)
@@ -86,8 +75,7 @@ class TwoEmbeddingsSkipped:
     def source(i, v, j, w, scale, bias, *, epsilon):
         return ops.skip_layernorm(ops.embedding(i, v), ops.embedding(j, w), scale, bias, epsilon=epsilon)
 
-    def constraint(scale):
-        return wide(scale)
+    constraint = wide
 
     def result(i, v, j, w, scale, bias, epsilon):
         return ops.fused_embedding_eltwise_layernorm(bias, scale, i, v, j, w, epsilon=epsilon)
@@ -101,8 +89,10 @@ class ThreeEmbeddingsSkipped:
         first = ops.embedding(h, u) + ops.embedding(i, v)
         return ops.skip_layernorm(first, ops.embedding(j, w), scale, bias, epsilon=epsilon)
 
-    def constraint(scale):
-        return wide(scale)
+    constraint = wide
 
     def result(h, u, i, v, j, w, scale, bias, epsilon):
         return ops.fused_embedding_eltwise_layernorm(bias, scale, h, u, i, v, j, w, epsilon=epsilon)
+
+
+add_rule(NAME, LayerNorm)       # type: ignore[arg-type]    # (a rule, by its decorator): the pass needs no other before it
