@@ -151,7 +151,8 @@ def test_what_cannot_be_computed_is_left_to_the_run():
         return cond(x.sum() > 1e9, lambda: x + paddle.full([2], 1).gather(paddle.full([1], 7)).cast("float32"),
                     lambda: x)
     program = program_of(f, (1,))
-    assert create_pass(FOLD).run(program) >= 0
+    create_pass(FOLD).run(program)
+    assert "pd_op.gather" in [op.name() for op in program.walk()]
     assert outcome(program, {"x": np.zeros(1, np.float32)})
 
 
