@@ -47,9 +47,7 @@ class Config:
         if isinstance(model, Config):
             self.__dict__.update(copy.deepcopy(vars(model)))
             return
-        if not isinstance(model, str) or not isinstance(params, str):
-            raise TypeError("Config: expected the names of files, or another Config, got "
-                            f"{type(model).__name__} and {type(params).__name__}")
+        _require_names("Config", model, params)
         self._builder = PassBuilder()
         self._bytes: tuple[bytes, bytes] | None = None
         self._optimise, self._debug, self._cinn = True, False, False
@@ -65,18 +63,24 @@ class Config:
 
     # ---------------------------------------------------------------------------------------------------- the model
     def set_model(self, model: str, params: str = "") -> None:
-        """Name the files, as when a Config is made."""
+        """Name the files, as when a Config is made.   Raises: TypeError for what is no name."""
+        _require_names("set_model", model, params)
         folder = Path(model).is_dir() if model else False
         self._folder = model if folder or not params else ""
         self._model, self._params = ("", "") if self._folder else (model, params)
         self._prefix = params if folder else ""
 
     def set_prog_file(self, path: str) -> None:
-        """Name the file of the program."""
-        self._model = path
+        """Name the file of the program; that of the parameters must be named too, also where a folder was.
+
+        Raises: TypeError for what is no name.
+        """
+        _require_names("set_prog_file", path)
+        self._model, self._folder = path, ""
 
     def set_params_file(self, path: str) -> None:
-        """Name the file of the parameters."""
+        """Name the file of the parameters.   Raises: TypeError for what is no name."""
+        _require_names("set_params_file", path)
         self._params = path
 
     def set_model_buffer(self, prog_buffer: bytes, prog_buffer_size: int, params_buffer: bytes,
@@ -106,8 +110,9 @@ class Config:
             return Model(saved, parse_parameters(saved.program, self._bytes[1]))
         if self._folder:
             return read_model(self._in_folder())
-        if not self._model:
-            raise InputError("a model", "a Config without one", "name its files: Config('net.json', 'net.pdiparams')")
+        if not self._model or not self._params:
+            got = f"{self._model} without the file of its parameters" if self._model else "a Config without one"
+            raise InputError("a model", got, "name its files: Config('net.json', 'net.pdiparams')")
         return read_model(Path(self._model), Path(self._model), Path(self._params))
 
     def _in_folder(self) -> Path:
@@ -252,3 +257,9 @@ class Config:
         rule = f"+-{'-' * left}-+-{'-' * right}-+"
         rows = [f"| {name:<{left}} | {value:<{right}} |" for name, value in cells]
         return "\n".join([rule, rows[0], rule, *rows[1:], rule])
+
+
+def _require_names(who: str, *names: Any) -> None:
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(f"{who}: expected the names of files{', or another Config' * (who == 'Config')}, got "
+                        + " and ".join(type(name).__name__ for name in names))

@@ -127,10 +127,12 @@ class Predictor:
         """Compute the results from what is in the input handles; or from tensors, in the order of the inputs, and then
         the results are returned as tensors too.
 
-        Raises: ValueError for another number of tensors, and for shapes that the program cannot take; RuntimeError if
-        an input handle is empty.
+        Raises: TypeError for a tensor that stands alone, which is not taken for its rows; ValueError for another number
+        of tensors, and for shapes that the program cannot take; RuntimeError if an input handle is empty.
         """
         if inputs is not None:
+            if isinstance(inputs, Handle):
+                raise TypeError("Predictor.run: expected a list of tensors, got a Tensor; write run([x])")
             if len(inputs) != len(self._inputs):
                 raise ValueError(f"Predictor.run: expected {len(self._inputs)} tensors ({', '.join(self._inputs)}), "
                                  f"got {len(inputs)}")

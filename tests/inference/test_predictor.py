@@ -241,6 +241,8 @@ def test_what_does_not_fit_is_refused(saved, tmp_path):
         handle.share_external_data(drawn(2, 7))
     with pytest.raises(ValueError, match=r"expected 1 tensors \(image\), got 2"):
         predictor.run([paddle.ones([2, 7])] * 2)
+    with pytest.raises(TypeError, match=r"expected a list of tensors, got a Tensor; write run\(\[x\]\)"):
+        predictor.run(paddle.ones([1, 7]))
     with pytest.raises(InputError, match="nowhere"):
         inference.create_predictor(inference.Config("nowhere.json", "nowhere.pdiparams"))
     with pytest.raises(InputError, match="a Config without one"):
@@ -252,6 +254,58 @@ def test_what_does_not_fit_is_refused(saved, tmp_path):
         config.enable_use_gpu(100, 0)
     with pytest.raises(AttributeError, match="no Config.enable_tensorrt_engine"):
         config.enable_tensorrt_engine()
+
+
+def test_files_may_be_named_one_by_one(saved, tmp_path):
+    """Also where a folder was named before, which has two models by then."""
+    net, config = saved
+    (tmp_path / "other.json").write_text("{}")
+    for other in inference.Config(), inference.Config(str(tmp_path)):
+        other.set_prog_file(config.prog_file())
+        with pytest.raises(InputError, match="net.json without the file of its parameters"):
+            inference.create_predictor(other)
+        other.set_params_file(config.params_file())
+        assert inference.create_predictor(other).get_input_names() == ["image"]
+    for name in (config.set_prog_file, config.set_params_file, config.set_model, inference.Config):
+        with pytest.raises(TypeError, match="expected the names of files.*, got NoneType"):
+            name(None)
+
+
+def test_passes_can_be_watched_and_left_out_by_level(saved, capsys):
+    net, config = saved
+    config.switch_ir_debug(True, ["silu_fuse_pass", "dead_code_elimination_pass"])
+    config.set_optimization_level(1)
+    config.pass_builder().turn_on_debug()
+    assert config.ir_debug() and config.optimization_level() == 1
+    assert config.pass_builder().debug_string() == "  - silu_fuse_pass\n  - dead_code_elimination_pass\n"
+    predictor = inference.create_predictor(config)
+    assert [bool(run.skipped) for run in predictor.statistics] == [True, False]
+    assert capsys.readouterr().out.count("===------ IR before dead_code_elimination_pass") == 1
+
+
+def test_memory_that_is_given_back_is_taken_again(saved):
+    net, config = saved
+    predictor, x = inference.create_predictor(config), drawn(2, 7)
+    for give_back in (predictor.try_shrink_memory, predictor.clear_intermediate_tensor):
+        assert not give_back()
+        for got, want in zip(predictor.run([paddle.to_tensor(x)]), expected(net, x), strict=True):
+            np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-6)
+
+
+def test_settings_are_remembered_and_listed(saved):
+    """What there is one of here: it changes nothing, and Paddle's questions are answered."""
+    net, config = saved
+    for change in (config.enable_onednn, config.enable_profile, config.disable_glog_info, config.enable_memory_optim):
+        change()
+    config.enable_new_ir(False)
+    config.switch_use_feed_fetch_ops(True)
+    config.switch_specify_input_names(True)
+    config.set_cpu_math_library_num_threads(3)
+    assert config.onednn_enabled() and config.mkldnn_enabled() and config.glog_info_disabled()
+    assert config.use_feed_fetch_ops_enabled() and config.specify_input_name() and not config.new_ir_enabled()
+    assert config.cpu_math_library_num_threads() == 3 and not config.use_gpu() and not config.use_xpu()
+    rows = dict(map(str.strip, row.strip("|").split("|")) for row in config.summary().splitlines()[3:-1])
+    assert rows["cpu_math_thread"] == "3" and rows["onednn"] == "true" and rows["log"] == "false"
 
 
 def test_a_copy_of_a_configuration_is_one_of_its_own(saved):
