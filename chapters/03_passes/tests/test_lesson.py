@@ -1,5 +1,6 @@
 """What the lesson claims, and its examples do not show."""
 
+import itertools
 import re
 import runpy
 import xml.etree.ElementTree as ElementTree
@@ -18,7 +19,9 @@ from minipd.ir.program import Program
 from minipd.ir.traced import trace
 from minipd.ir.verify import VerifyError, verify
 from minipd.nn import functional as F
-from minipd.passes import PassManager, create_pass, fuse_forward, pass_names
+from minipd.passes import Listener, PassManager, apply_patterns_greedily, create_pass, fuse_forward, pass_names
+from minipd.passes.drr import drr, ops
+from minipd.passes.show import brief, program_of
 from minipd.static import InputSpec
 from minipd.static.nn import cond
 
@@ -121,6 +124,73 @@ def test_a_write_without_readers_stays():
     new, = build.call(ROWS["exp"], (build.parameter("w", (2,), "float64"),), {})
     build.set_parameter("w", new)
     assert create_pass("dead_code_elimination_pass").run(program) == 0
+
+
+# ------------------------------------------------------------------------------------------- does it end, and where
+@drr()
+class Quotient:
+    def source(x, y):
+        return x / ops.exp(y)
+
+    def result(x, y):
+        return x * ops.exp(-y)
+
+
+@drr()
+class QuotientOfPowers:
+    def source(x, y):
+        return ops.exp(x) / ops.exp(y)
+
+    def result(x, y):
+        return ops.exp(x - y)
+
+
+@drr()
+class ProductOfPowers:
+    def source(x, y):
+        return ops.exp(x) * ops.exp(y)
+
+    def result(x, y):
+        return ops.exp(x + y)
+
+
+@drr()
+class PlusMinus:
+    def source(x, y):
+        return x + (-y)
+
+    def result(x, y):
+        return x - y
+
+
+def measure(program):
+    """(divisions, operations); constants aside, which stand where they are used."""
+    names = [op.name() for op in program.walk() if op.num_operands()]
+    return names.count("pd_op.divide"), len(names)
+
+
+class Falls(Listener):
+    """Each rewrite makes the measure smaller."""
+
+    def __init__(self, program):
+        self.program, self.last = program, measure(program)
+
+    def applied(self, rule, at):
+        now = measure(self.program)
+        assert now < self.last, rule
+        self.last = now
+
+
+@pytest.mark.parametrize("f", [
+    lambda x, y: x.exp() / y.exp(), lambda x, y: (x.exp() / y.exp()) / (x + y).exp(),
+    lambda x, y: x.exp() / (y.exp() / x.exp()), lambda x, y: (x.tanh() / y.exp()) * x.exp()])
+def test_completed_rules_end_at_one_program_in_whatever_order_they_stand(f):
+    ends = set()
+    for rules in itertools.permutations([Quotient, QuotientOfPowers, ProductOfPowers, PlusMinus]):
+        program = program_of(f, "f64[2]", "f64[2]")
+        apply_patterns_greedily(program, rules, listeners=[Falls(program)])
+        ends.add(brief(program))
+    assert len(ends) == 1
 
 
 # ------------------------------------------------------------------------------------------------------ fusion
