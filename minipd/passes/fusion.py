@@ -14,13 +14,9 @@ from minipd.ir.program import Program
 from minipd.ir.value import Value
 from minipd.passes.drr import RULES
 from minipd.passes.pattern import apply_patterns_greedily
+from minipd.passes.pipelines import FORWARD_FUSIONS
 
-__all__ = ["FORWARD_FUSIONS", "fuse_forward"]
-
-#: the rules that are applied, by their passes: those whose operator keeps less for its gradient than its parts do
-FORWARD_FUSIONS = {
-    "add_norm_fuse_pass": ("RmsNorm", "RmsNormOfLowPrecision"), "silu_fuse_pass": ("Silu",),
-    "swiglu_fuse_pass": ("Swiglu",), "fused_rotary_position_embedding_pass": ("RotaryPositionEmbedding",)}
+__all__ = ["fuse_forward"]
 
 
 def fuse_forward(program: Program, keep: Sequence[Value] = (), after: Operation | None = None) -> list[Value]:

@@ -1,5 +1,7 @@
 """Which passes run where: the one place that says so.
 
+    FORWARD_FUSIONS     rules for a forward program, before its gradient is appended (`fusion`)
+    GRAPH_PASSES        what is done with every program that `jit` compiles (`stages`)
     INFERENCE_PASSES    what `paddle.inference` does with a saved model, whose parameters are constants by then
 """
 
@@ -11,7 +13,14 @@ from typing import Any
 from minipd.passes.manager import PassManager
 from minipd.passes.table import pass_names
 
-__all__ = ["INFERENCE_PASSES", "add_passes", "inference_passes"]
+__all__ = ["FORWARD_FUSIONS", "GRAPH_PASSES", "INFERENCE_PASSES", "add_passes", "inference_passes"]
+
+#: pass -> those of its rules whose operator keeps less for its gradient than its parts do
+FORWARD_FUSIONS = {
+    "add_norm_fuse_pass": ("RmsNorm", "RmsNormOfLowPrecision"), "silu_fuse_pass": ("Silu",),
+    "swiglu_fuse_pass": ("Swiglu",), "fused_rotary_position_embedding_pass": ("RotaryPositionEmbedding",)}
+
+GRAPH_PASSES = ("constant_folding_pass", "common_subexpression_elimination_pass", "dead_code_elimination_pass")
 
 #: in this order: what comes first clears the way for the patterns behind it
 INFERENCE_PASSES = (

@@ -6,10 +6,9 @@ from minipd.ir.program import Program
 from minipd.jit.stages import Options, register_stage
 from minipd.passes.fusion import fuse_forward
 from minipd.passes.manager import PassManager
+from minipd.passes.pipelines import GRAPH_PASSES
 
 __all__: list[str] = []
-
-GRAPH_PASSES = ("constant_folding_pass", "common_subexpression_elimination_pass", "dead_code_elimination_pass")
 
 
 def _forward_fusion(program: Program, options: Options) -> Program:
