@@ -34,7 +34,8 @@ from minipd.passes.drr import drr
 from minipd.passes.facts import is_finite_mask, is_visible
 from minipd.passes.formula import ops
 from minipd.passes.library.attention import FORMS, SCALED, combinations, fits, is_lowest, turned
-from minipd.passes.library.fused_flash_attn import repeated, repeats
+from minipd.passes.library.fused_flash_attn import TurnedTwice, repeated, repeats
+from minipd.passes.pattern import add_rule
 
 __all__: list[str] = []
 
@@ -137,15 +138,7 @@ for _form, _scaled in combinations():
 
 
 # ------------------------------------------------------------------------------------------------ and around it
-@drr(NAME)
-class TurnedTwice:
-    """Heads first, and back."""
-
-    def source(x):
-        return turned(turned(x))
-
-    def result(x):
-        return x
+add_rule(NAME, TurnedTwice)     # type: ignore[arg-type]    # (a rule, by its decorator)
 
 
 @drr(NAME)

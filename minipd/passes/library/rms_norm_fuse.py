@@ -1,4 +1,5 @@
-"""x * rsqrt(mean(x^2) + epsilon) * weight, as `paddle.nn.RMSNorm` composes it, becomes `pd_op.rms_norm`.
+"""A norm, as `paddle.nn` and others compose it, becomes one operator, with the sum before it: `pd_op.rms_norm` for
+x * rsqrt(mean(x^2) + epsilon) * weight; in `layer_norm_fuse`, what the same pass does with layer norms, and with sums.
 
     >>> from minipd.nn import RMSNorm
     >>> from minipd.passes.show import before_after, show

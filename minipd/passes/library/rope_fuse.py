@@ -33,6 +33,20 @@ __all__: list[str] = []
 NAME = "fused_rotary_position_embedding_pass"
 
 
+def broadcast(x: Any, cos: Any, sin: Any, size: Any) -> bool:
+    """Whether cos and sin can be multiplied with x, or with so many places of its last dimension, and are no larger."""
+    shape = (*x.shape[:-1], size)
+    return x.dtype in dtypes.FLOATS and all(
+        t.dtype == x.dtype and t.ndim <= x.ndim and all(
+            s in (1, n) for s, n in zip(t.shape[::-1], shape[::-1], strict=False)) for t in (cos, sin))
+
+
+def in_halves(x: Any, axes: tuple, zero: tuple, half: tuple, end: tuple, last: int) -> bool:
+    """Whether x is sliced into the two halves of its last dimension, and put together along it."""
+    d = x.shape[-1]
+    return axes == (x.ndim - 1,) and last == x.ndim - 1 and zero == (0,) and end == (d,) and half[0] * 2 == d
+
+
 @drr(NAME)
 class RotaryPositionEmbedding:
     """[a cos - b sin, b cos + a sin] of the halves a, b of x's last dimension."""
@@ -43,12 +57,7 @@ class RotaryPositionEmbedding:
         return ops.concat(a * cos - b * sin, b * cos + a * sin, axis=last)
 
     def constraint(x, cos, sin, axes, zero, half, end, last):
-        d = x.shape[-1]
-        halves = axes == (x.ndim - 1,) and last == x.ndim - 1 and zero == (0,) and end == (d,) and half[0] * 2 == d
-        fits = x.ndim >= max(cos.ndim, sin.ndim) and x.dtype == cos.dtype == sin.dtype and x.dtype in dtypes.FLOATS
-        return halves and fits and all(
-            s == 1 or s == n for t in (cos, sin)
-            for s, n in zip(reversed(t.shape), reversed((*x.shape[:-1], half[0])), strict=False))
+        return broadcast(x, cos, sin, half[0]) and in_halves(x, axes, zero, half, end, last)
 
     def result(x, cos, sin):
         return ops.fused_rotary_position_embedding(x, cos, sin)
@@ -57,14 +66,12 @@ class RotaryPositionEmbedding:
 # ------------------------------------------------------------------------------------------------ x cos + (-b, a) sin
 def of_places(x: Any, cos: Any, sin: Any) -> bool:
     """Whether cos and sin have a number for each place of x's last dimension."""
-    return x.dtype in dtypes.FLOATS and all(
-        t.dtype == x.dtype and 0 < t.ndim <= x.ndim and t.shape[-1] == x.shape[-1] and all(
-            s in (1, n) for s, n in zip(t.shape[::-1], x.shape[::-1], strict=False)) for t in (cos, sin))
-
-
-def in_halves(x: Any, axes: tuple, zero: tuple, half: tuple, end: tuple, last: int) -> bool:
     d = x.shape[-1]
-    return axes == (x.ndim - 1,) and last == x.ndim - 1 and zero == (0,) and end == (d,) and half[0] * 2 == d
+    return broadcast(x, cos, sin, d) and all(t.ndim > 0 and t.shape[-1] == d for t in (cos, sin))
+
+
+def of_halves(x: Any, cos: Any, sin: Any, axes: tuple, zero: tuple, half: tuple, end: tuple, last: int) -> bool:
+    return of_places(x, cos, sin) and in_halves(x, axes, zero, half, end, last)
 
 
 def rotated(x: Any, cos: Any, sin: Any) -> Any:
@@ -80,10 +87,7 @@ class RotateHalf:
         b = ops.slice(x, axes=axes, starts=half, ends=end)
         return x * cos + ops.concat(b * -1.0, a, axis=last) * sin
 
-    def constraint(x, cos, sin, axes, zero, half, end, last):
-        return of_places(x, cos, sin) and in_halves(x, axes, zero, half, end, last)
-
-    result = rotated
+    constraint, result = of_halves, rotated
 
 
 @drr(NAME)
@@ -95,14 +99,11 @@ class RotateHalfScaled:
         b = ops.slice(x, axes=axes, starts=half, ends=end)
         return x * cos + ops.concat(-b, a, axis=last) * sin
 
-    def constraint(x, cos, sin, axes, zero, half, end, last):
-        return of_places(x, cos, sin) and in_halves(x, axes, zero, half, end, last)
-
-    result = rotated
+    constraint, result = of_halves, rotated
 
 
-def in_two(x: Any, axis: int, sections: tuple, last: int) -> bool:
-    return axis == last == x.ndim - 1 and sections == (x.shape[-1] // 2,) * 2
+def of_two(x: Any, cos: Any, sin: Any, axis: int, sections: tuple, last: int) -> bool:
+    return of_places(x, cos, sin) and axis == last == x.ndim - 1 and sections == (x.shape[-1] // 2,) * 2
 
 
 @drr(NAME)
@@ -113,10 +114,7 @@ class RotateHalfSplit:
         a, b = ops.split(x, axis=axis, sections=sections, results=2)
         return x * cos + ops.concat(-b, a, axis=last) * sin
 
-    def constraint(x, cos, sin, axis, sections, last):
-        return of_places(x, cos, sin) and in_two(x, axis, sections, last)
-
-    result = rotated
+    constraint, result = of_two, rotated
 
 
 @drr(NAME)
@@ -127,7 +125,4 @@ class RotateHalfSplitTimes:
         a, b = ops.split(x, axis=axis, sections=sections, results=2)
         return x * cos + ops.concat(b * -1.0, a, axis=last) * sin
 
-    def constraint(x, cos, sin, axis, sections, last):
-        return of_places(x, cos, sin) and in_two(x, axis, sections, last)
-
-    result = rotated
+    constraint, result = of_two, rotated
