@@ -109,6 +109,7 @@ OURS = __name__.partition(".")[0] + "."
 class DrrRule(RewritePattern):
     """A rule made of formulas; see the module.
 
+    cls: its functions, or those of its bases, are the parts of the rule.
     Its source is read into patterns at once, so that an error shows where the rule stands.  minipd's own rules, of
     which there are many and a program needs few, are read when they are first asked for their patterns.
 
@@ -116,12 +117,16 @@ class DrrRule(RewritePattern):
     """
 
     def __init__(self, cls: type, benefit: int = 1, commutative: bool | Collection[str] = True, keep: bool = False):
-        self._parts: dict[str, Callable] = {n: f for n, f in vars(cls).items() if n in PARTS}
+        self._parts: dict[str, Callable] = {n: getattr(cls, n) for n in PARTS if hasattr(cls, n)}
         self.benefit, self._name, self._module, self.__doc__ = benefit, cls.__name__, cls.__module__, cls.__doc__
         missing = [n for n in PARTS[:2] if n not in self._parts]
         if missing:
             raise TypeError(f"rule {cls.__name__}: expected functions source and result, got no {missing[0]}")
-        self._file = self._parts["source"].__code__.co_filename
+        odd = next((n for n, f in self._parts.items() if not callable(f)), None)
+        if odd is not None:
+            raise TypeError(f"rule {cls.__name__}: expected {odd} to be a function, got {self._parts[odd]!r}")
+        code = getattr(self._parts["source"], "__code__", None)
+        self._file = code.co_filename if code is not None else ""
         self._commutative, self._keep = commutative, keep
         self.result: Callable = self._parts["result"]
         self.constraint: Callable | None = self._parts.get("constraint")
@@ -131,7 +136,7 @@ class DrrRule(RewritePattern):
 
     def read(self) -> None:
         """Read the source, if it has not been read yet.   Raises: TypeError, as above."""
-        assert self.sources
+        _ = self.sources
 
     @cached_property
     def sources(self) -> list[Source]:

@@ -284,6 +284,23 @@ def test_unknown_operators_and_parameters_are_refused():
         rule(lambda x: ops.exp(x), lambda y: y)
 
 
+def test_rules_are_made_of_functions_which_may_be_inherited_or_static():
+    class Exps:
+        @staticmethod
+        def source(x):
+            return ops.exp(ops.exp(x))
+
+    class Tanh(Exps):
+        def result(x):
+            return ops.tanh(x)
+    program = traced(lambda x: x.exp().exp(), (3,))
+    assert apply_patterns_greedily(program, [drr()(Tanh)]) == 1 and names(program) == ["tanh"]
+    with pytest.raises(TypeError, match="rule Exps: expected functions source and result, got no result"):
+        drr()(Exps)
+    with pytest.raises(TypeError, match="rule Two: expected result to be a function, got 2"):
+        drr()(type("Two", (Exps,), {"result": 2}))
+
+
 def test_a_result_of_another_type_is_the_rules_fault():
     bad = rule(lambda x: ops.exp(x), lambda x: ops.sum(x, axis=(0,)))
     with pytest.raises(RewriteError, match="expected a result of type tensor<3xf32>, got result 0 of pd_op.sum"):
