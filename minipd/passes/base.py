@@ -21,6 +21,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+import numpy as np
+
 from minipd.ir.block import Block
 from minipd.ir.operation import Operation
 from minipd.ir.program import Program
@@ -70,6 +72,8 @@ class FunctionPass(Pass):
     visits: what the function is given: "program"; "block", each block, those inside of others first; or "operation",
     each operation that is still there, in the order of the program.
 
+    Raises: ValueError for another word; `run`: TypeError for a function that returns nothing.
+
     >>> from minipd.framework.meta import Meta
     >>> from minipd.framework import dtype as dtypes
     >>> from minipd.ir.traced import trace
@@ -83,14 +87,26 @@ class FunctionPass(Pass):
 
     def __init__(self, name: str, function: Callable[..., int], visits: str = "program", *, opt_level: int = 1,
                  dependents: Sequence[str] = (), exact: bool = False, **options: Any):
-        if visits not in WALKS:
-            raise ValueError(f"pass {name}: expected visits to be one of {', '.join(WALKS)}, got {visits!r}")
+        require_visits(name, visits)
         self.name, self.opt_level, self.dependents, self.exact = name, opt_level, tuple(dependents), exact
         self.function, self.visits = partial(function, **options), visits
         self.__doc__ = function.__doc__
 
     def run(self, program: Program) -> int:
-        return sum(int(self.function(each)) for each in WALKS[self.visits](program))
+        return sum(self._changes(each) for each in WALKS[self.visits](program))
+
+    def _changes(self, visited: Any) -> int:
+        changes = self.function(visited)
+        if not isinstance(changes, (int, np.integer, np.bool_)):
+            raise TypeError(f"pass {self.name}: expected its function to return the number of its changes, or whether "
+                            f"there was one, got {changes!r}; return 0 where nothing is changed")
+        return int(changes)
+
+
+def require_visits(name: str, visits: str) -> None:
+    """Raise ValueError for what no function pass can visit."""
+    if visits not in WALKS:
+        raise ValueError(f"pass {name}: expected visits to be one of {', '.join(WALKS)}, got {visits!r}")
 
 
 def _blocks(program: Program) -> Iterator[Block]:

@@ -100,7 +100,8 @@ def bisect(program: Program, passes: Iterable[Tried], feed: Mapping[str, np.ndar
       + b = exp(c)
         return b
 
-    Raises: InputError where the program does not run as it is, or random inputs are not found.
+    Raises: InputError where the program does not run as it is, or random inputs are not found; KeyError and TypeError
+    for what names no pass, or is none.
     """
     feed = random_feed(program, seed, sizes) if feed is None else feed
     trial = _Trial(program, dict(feed), {**random_state(program, seed), **(state or {})}, rtol, dict(sizes or {}))
@@ -127,6 +128,9 @@ def _maker(tried: Tried) -> Callable[[State], Pass]:
             return create_pass(name, {**options, **({"param_scope": state} if scoped else {})})
         make({})                                        # so that a wrong name or option is said now
         return make
+    if isinstance(tried, type) or not isinstance(tried, Pass):
+        raise TypeError(f"bisect: expected names of passes, passes, or rules, got {tried!r}"
+                        + (f"; write {tried.__name__}()" if isinstance(tried, type) else ""))
     made = tried
     return lambda state: made
 

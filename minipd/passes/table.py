@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from minipd.ir.passes import Pass
-from minipd.passes.base import FunctionPass, PatternRewritePass
+from minipd.passes.base import FunctionPass, PatternRewritePass, require_visits
 from minipd.passes.base import Pass as BasePass
 from minipd.passes.pattern import RULES
 
@@ -48,6 +48,8 @@ def function_pass(name: str, visits: str = "program", *, opt_level: int = 1, dep
     """Decorator: the function, which returns the number of its changes, is the pass `name`; see `FunctionPass`.
     Its keyword-only parameters are the options of the pass.
 
+    Raises: ValueError for another word than those of `visits`.
+
     >>> @function_pass("no_op_pass")
     ... def nothing(program, *, times=1):
     ...     "Changes nothing."
@@ -57,6 +59,8 @@ def function_pass(name: str, visits: str = "program", *, opt_level: int = 1, dep
     0
     >>> del MAKERS["no_op_pass"]
     """
+    require_visits(name, visits)
+
     def register(function: M) -> M:
         def make(**options: Any) -> Pass:
             return FunctionPass(name, function, visits, opt_level=opt_level, dependents=dependents, exact=exact,

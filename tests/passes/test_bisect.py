@@ -168,6 +168,8 @@ def test_passes_may_be_given_as_they_come(planted):
     assert bisect(program, [options, FunctionPass("fine_pass", lambda p: 0), "reverse_pass"]).number == 3
     with pytest.raises(KeyError, match="did you mean reverse_pass"):
         bisect(program, [CSE, "revers_pass"])
+    with pytest.raises(TypeError, match=r"expected names of passes, passes, or rules, got .*; write FunctionPass\(\)"):
+        bisect(program, [CSE, FunctionPass])
 
 
 # ------------------------------------------------------------------------------------------- other ways to be wrong

@@ -240,6 +240,8 @@ def test_what_a_function_pass_visits():
     assert seen == list(found.walk())
     with pytest.raises(ValueError, match="pass a_pass: expected visits to be one of program, block, operation, got"):
         FunctionPass("a_pass", note, "ops")
+    with pytest.raises(ValueError, match="pass a_pass: expected visits to be one of program, block, operation, got"):
+        function_pass("a_pass", visits="blocks")            # where it is written, not where it is first used
 
 
 def test_a_function_pass_does_not_visit_what_it_has_erased():
@@ -365,6 +367,10 @@ def test_a_pass_returns_the_number_of_its_changes():
     with pytest.raises(TypeError, match="pass forgetful_pass: expected run.program. to return the number of changes, "
                                         "got None; return 0 where nothing is changed"):
         manager.run(program())
+    with pytest.raises(TypeError, match="pass a_pass: expected its function to return the number of its changes, or "
+                                        "whether there was one, got None; return 0 where nothing is changed"):
+        FunctionPass("a_pass", lambda op: None, "operation").run(program())
+    assert FunctionPass("a_pass", lambda op: np.bool_(op.name() == "pd_op.tanh"), "operation").run(program()) == 2
     with pytest.raises(NotImplementedError, match="pass empty_pass: expected a method run.program."):
         type("Empty", (base.Pass,), {"name": "empty_pass"})().run(program())
 
