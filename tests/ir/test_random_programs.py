@@ -123,13 +123,15 @@ def test_the_executor_does_what_the_interpreter_says(program, data):
 @given(programs(max_ops=16).map(observed), st.data())
 @settings(max_examples=30)
 @np.errstate(all="ignore")
-def test_every_pass_keeps_the_meaning_at_every_size(program, data):
+def test_passes_keep_the_meaning_at_every_size(program, data):
+    """To the bit, those that promise it.  (The others look for what such programs seldom have.)"""
     sizes = data.draw(sized(program))
     feed, state = known_inputs(program, sizes, np.random.default_rng(0))
     want = interpret(program, feed, state)
-    for name in pass_names():
+    for each in filter(lambda each: each.exact, map(create_pass, pass_names())):
         changed = program.clone()
-        create_pass(name).run(changed)
+        if not each.run(changed):
+            continue
         verify(changed)
         for got, expected in zip(interpret(changed, feed, {**state}), want, strict=True):
             assert_same(got, expected)
