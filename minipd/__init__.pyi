@@ -16,6 +16,7 @@ from minipd import fft as fft
 from minipd import framework as framework
 from minipd import hapi as hapi
 from minipd import incubate as incubate
+from minipd import inference as inference
 from minipd import io as io
 from minipd import ir as ir
 from minipd import jit as jit
