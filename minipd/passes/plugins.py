@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 from minipd.framework.errors import InputError
+from minipd.framework.user_file import run_file
 from minipd.passes.pattern import RULES
 from minipd.passes.table import MAKERS, pass_names
 
@@ -25,13 +25,7 @@ def load_passes(file: str | Path) -> list[str]:
     if path.suffix != ".py" or not path.is_file():
         raise InputError("a Python file that registers passes", str(file), "no such file; check the path")
     before = {name: _contents(name) for name in pass_names()}
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:          # whatever the user's file does
-        raise InputError(f"{path} to run", f"{type(error).__name__}: {error}", "mend the file") from error
+    run_file(path)
     found = [name for name in pass_names() if before.get(name) != _contents(name)]
     if not found:
         raise InputError("a file that registers passes", f"{path}, which registers none",

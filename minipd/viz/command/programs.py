@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 from typing import Any
 
 from minipd.framework.dtype import to_np
 from minipd.framework.errors import InputError
+from minipd.framework.user_file import run_file
 
 __all__ = ["load_program", "load_value", "parse_spec"]
 
@@ -23,13 +23,7 @@ def load_value(what: str) -> Any:
     if not name:
         raise InputError("FILE.py:function", what, "name the function after a colon")
     _must_be_there(file, what)
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:          # whatever the user's file does
-        raise InputError(f"{file} to run", f"{type(error).__name__}: {error}", "mend the file") from error
+    module = run_file(file)
     if not hasattr(module, name):
         raise InputError(f"a name that {file} defines", repr(name), "check the spelling")
     return getattr(module, name)
