@@ -49,7 +49,7 @@ class Explanation:
         lines = [f"rule {self.rule} does not fire; the best partial match has {len(self.matched)} of {self.total} "
                  "operations"]
         lines += [f"    {node.name:24} is {op}{_from(op)}" for node, op in self.matched.items()]
-        lines.append(f"  it stopped at {'' if self.op is None else f'{self.op}{_from(self.op)}, '}"
+        lines.append(f"  it stopped {'' if self.op is None else f'at {self.op}{_from(self.op)}, '}"
                      f"where the rule has {self.wanted}:" if self.wanted else "  and then:")
         return "\n".join([*lines, f"    {self.reason}"])
 
@@ -93,7 +93,7 @@ def explain(rule: Any, program: Program) -> Explanation:
     >>> explain(Silu, program).reason
     'operand 1: expected a result of pd_op.sigmoid, got result 0 of pd_op.divide: tensor<2xf32>'
     """
-    if not hasattr(rule, "sources"):
+    if not hasattr(type(rule), "sources"):          # (of the rule, it would read it, and hide what that raises)
         raise TypeError(f"explain: expected a rule of drr, got {type(rule).__name__} {rule!r}; a pattern that is "
                         "written by hand tells nobody what it looks for")
     seen = rule.seen(program) if hasattr(rule, "seen") else program
@@ -171,6 +171,11 @@ def _whole(rule: Any, source: Source, match: Match) -> Try:
         return Try((total, stage), match, op, "", reason)
     if not in_one_block(match):
         return stopped(CLOSED, next(iter(match.ops)), "the operations stand in different blocks; a pattern lies in one")
+    own = here.own_input(match)
+    if own is not None:
+        value = match.values[own]
+        return stopped(CLOSED, value.get_defining_op(), f"{own.name} is {describe(value)}, which is matched itself, "
+                       "and gone afterwards")
     if not source.keep and not here._is_closed(match):
         outputs = {match.values[o] for o in here.outputs}
         value, user = next((r, u.owner()) for op in match.ops for r in op.results() if r not in outputs

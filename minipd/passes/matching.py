@@ -175,7 +175,8 @@ class Source:
         """Every way in which the pattern stands in the program with its first output computed by `op`."""
         for match in self._extend(Match(words=self.words), 0, op):
             here = self.at(match)
-            if (here._is_closed(match) or self.keep and in_one_block(match)) and here._gradients_agree(match):
+            if here.own_input(match) is None and (here._is_closed(match) or self.keep and in_one_block(match)) and (
+                    here._gradients_agree(match)):
                 yield match
 
     def at(self, match: Match) -> Source:
@@ -242,6 +243,13 @@ class Source:
                 yield found
 
     # -------------------------------------------------------------------------------------------------- conditions
+    def own_input(self, match: Match) -> Input | None:
+        """An input that the match itself computes, where the result could not read it: in m + m, for m = x y, the
+        second m is no bias of x y + bias.  (With `keep`, what lies between stays, and may be read.)"""
+        outputs = {match.values[o] for o in self.outputs}
+        return next((p for p, v in match.values.items() if isinstance(p, Input) and v.get_defining_op() in match.ops
+                     and not (self.keep and v not in outputs)), None)
+
     def _is_closed(self, match: Match) -> bool:
         """Whether all matched operations stand in one block, and those of their results that are no outputs of the
         pattern are used by matched operations only."""

@@ -7,6 +7,8 @@ import minipd as paddle
 from minipd.executor import Executor
 from minipd.nn import functional as F
 from minipd.passes import create_pass
+from minipd.passes.drr import drr, ops
+from minipd.passes.pattern import apply_patterns_greedily
 from minipd.passes.show import program_of
 from tests.passes.meaning import names, same
 
@@ -68,3 +70,39 @@ def test_rms_norm_of_half_precision_as_published_llamas_write_it(square, root):
         return weight * root(h, square(h).mean(-1, keepdim=True) + 1e-6).cast("bfloat16")
     changed, _ = same(program_of(norm, "bf16[3, 8]", "bf16[8]"), create_pass("add_norm_fuse_pass").run, rtol=2e-2)
     assert names(changed) == ["rms_norm"]
+
+
+def test_what_a_match_computes_is_no_input_of_it():
+    """m + m for a product m: the second is a row, as a bias is, but gone with the first."""
+    program = program_of(lambda x, y: (m := x @ y) + m, (1, 4), (4, 5))
+    changed, changes = same(program, create_pass(GEMM).run)
+    assert (changes, names(changed)) == (0, ["matmul", "add"])
+
+    @drr()
+    class WithBias:
+        def source(x, y, bias):
+            return ops.matmul(x, y) + bias
+
+        def result(x, y, bias):
+            return ops.fused_gemm_epilogue(x, y, bias)
+    assert drr.explain(WithBias, program).reason.endswith("which is matched itself, and gone afterwards")
+
+
+def test_an_output_of_a_match_is_no_input_of_it_either():
+    """Side by side, x a and x (x a) would be one product that reads what it gives."""
+    @drr()
+    class SideBySide:
+        def source(x, a, b):
+            return ops.matmul(x, a), ops.matmul(x, b)
+
+        def constraint(a, b):
+            return a.shape == b.shape and a is not b
+
+        def result(x, a, b):
+            return tuple(ops.split(ops.matmul(x, ops.concat(a, b, axis=1)), axis=1, sections=(4, 4), results=2))
+
+    def rewritten(function, *shapes):
+        return same(program_of(function, *shapes), lambda p: apply_patterns_greedily(p, [SideBySide], debug=True),
+                    rtol=1e-5)[1]
+    assert rewritten(lambda x, a: x @ (x @ a), (4, 4), (4, 4)) == 0
+    assert rewritten(lambda x, a, b: (x @ a, x @ b), (4, 4), (4, 4), (4, 4)) == 1
