@@ -64,9 +64,20 @@ def compile_fused_rows(program: Program) -> int:
             replaced += 1
     if replaced:
         remove_dead_ops(program)
-        create_pass("common_subexpression_elimination_pass").run(program)       # constants that templates repeat
+        create_pass("common_subexpression_elimination_pass").run(program)       # what templates repeat
+        for group in program.walk():
+            if group.name() == FUSION:
+                _list_each_once(group)
         compile_groups(program)
     return replaced
+
+
+def _list_each_once(group: Operation) -> None:
+    """An operator may be given one value twice (a layer norm whose scale is its bias); a group lists it once."""
+    values = group.operands_source()
+    for i in reversed(range(len(values))):
+        if values[i] in values[:i]:
+            group.erase_operand(i)
 
 
 def _stands_for_several(op: Operation) -> bool:

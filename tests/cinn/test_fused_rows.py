@@ -72,6 +72,16 @@ def test_a_product_stays_with_the_library_and_what_follows_is_one_kernel():
     np.testing.assert_allclose(after[0], before[0], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("error")         # of groups that could not be kernels
+def test_one_value_in_two_places_and_constants_that_others_have_too():
+    """A layer norm whose scale is its bias, and its epsilon as another operator's number."""
+    x, w = drawn(5, 7), drawn(7)
+    before, after, names, _ = compiled(lambda x, w: ROWS["layer_norm"](x, w, w, epsilon=0.001) / (x.square() + 0.001),
+                                       x, w)
+    assert sorted(names) == ["add", "divide", "jit_kernel", "square"]
+    np.testing.assert_allclose(after[0], before[0], rtol=1e-5, atol=1e-5)
+
+
 def test_neighbours_are_not_drawn_in():
     before, after, names, changes = compiled(lambda x: F.softmax(x * 2.0) + 1.0, drawn(3, 8))
     assert names == ["multiply", "jit_kernel", "add"]

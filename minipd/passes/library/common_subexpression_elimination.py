@@ -33,7 +33,7 @@ from typing import Any
 
 from minipd.framework.row import Trait
 from minipd.ir.block import Block
-from minipd.ir.operation import Operation
+from minipd.ir.operation import Operation, captured
 from minipd.ir.program import Program
 from minipd.ir.schema import is_pure, number_of_tensors
 from minipd.ir.traits import IrTrait
@@ -68,7 +68,8 @@ class CommonSubexpressionElimination(Pass):
             ops, tables = pending[-1]
             for op in ops:
                 if op.regions:
-                    pending += [(iter(block), [*tables, {}]) for block in _blocks(op)]
+                    seen = [] if _lists_what_it_reads(op) else tables
+                    pending += [(iter(block), [*seen, {}]) for block in _blocks(op)]
                     break
                 removed += _merged(op, tables)
             else:
@@ -78,6 +79,12 @@ class CommonSubexpressionElimination(Pass):
 
 def _blocks(op: Operation) -> list[Block]:
     return list(op.blocks())
+
+
+def _lists_what_it_reads(op: Operation) -> bool:
+    """Whether the operands are exactly what the regions read of outside, as in a `cinn_op.fusion`: then they read
+    nothing else afterwards either."""
+    return set(captured(op)) == set(op.operands_source())
 
 
 def _merged(op: Operation, tables: list[Table]) -> bool:
