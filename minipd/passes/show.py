@@ -72,7 +72,8 @@ def before_after(name: str, function: Callable, *specs: Any, **options: Any) -> 
     verify(changed)
     rtol = 0.0 if getattr(made, "exact", False) else getattr(made, "rtol", None)
     found = difference(outcome(program, feed, state), outcome(changed, feed, after), rtol)
-    assert found is None, f"{name}: expected the program to compute the same afterwards, got {found}"
+    if found is not None:
+        raise AssertionError(f"{name}: expected the program to compute the same afterwards, got {found}")
     return "\n".join(["before", *_indented(brief(program)), "after", *_indented(brief(changed))])
 
 
