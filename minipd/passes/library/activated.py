@@ -14,6 +14,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from minipd.ops.fused.activations import QUICK
 from minipd.passes.drr import drr
 from minipd.passes.formula import ops
 
@@ -33,7 +34,7 @@ def _hardswish(z: Any) -> Any:
 #: name of an activation -> how programs spell it
 FORMULAS: dict[str, Callable[[Any], Any]] = {
     "relu": lambda z: ops.relu(z), "sigmoid": lambda z: ops.sigmoid(z), "tanh": lambda z: ops.tanh(z),
-    "silu": lambda z: ops.silu(z), "quick_gelu": lambda z: z * ops.sigmoid(z * 1.702),
+    "silu": lambda z: ops.silu(z), "quick_gelu": lambda z: z * ops.sigmoid(z * QUICK),
     "gelu": lambda z: ops.gelu(z, approximate=False), "gelu_tanh": lambda z: ops.gelu(z, approximate=True),
     "relu6": _relu6, "hardswish": _hardswish,
 }

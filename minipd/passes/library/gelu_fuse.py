@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from minipd.ops.activation import GELU_CUBIC, GELU_SCALE
 from minipd.passes.drr import drr
 from minipd.passes.formula import ops
 
@@ -68,7 +69,7 @@ def by_tanh(halved: Any, cube: Any) -> type:
             return halved(x, ops.tanh((x + cube(x) * d) * c))
 
         def constraint(c, d):
-            return near(c, math.sqrt(2.0 / math.pi)) and near(d, 0.044715)
+            return near(c, GELU_SCALE) and near(d, GELU_CUBIC)
 
         def result(x):
             return ops.gelu(x, approximate=True)
