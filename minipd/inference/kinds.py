@@ -45,7 +45,8 @@ class DataType(Enum):
 
 
 def data_type_of(dtype: np.dtype) -> DataType:
-    """
+    """The name that `paddle.inference` has for a dtype.
+
     >>> data_type_of(np.dtype("int64"))
     <DataType.INT64: 1>
 
