@@ -107,9 +107,9 @@ def _template(program: Program, op: Operation) -> Program | None:
         found.constraints.add(c)
     build = Builder(found.global_block())
     inputs = [build.data(f"x{i}", v.shape, v.dtype) for i, v in enumerate(tensor_operands(op))]
-    for i, result in enumerate(build.call(row, inputs, op_attrs(op))):
-        build.output(f"y{i}", result)
     with found.constraints.collect():
+        for i, result in enumerate(build.call(row, inputs, op_attrs(op))):
+            build.output(f"y{i}", result)
         prepare(found)
         build_groups(found)
     groups = [each for each in found.global_block() if each.name() == FUSION]

@@ -107,6 +107,19 @@ def test_open_sizes():
         np.testing.assert_allclose(got["output_0"], want["output_0"], rtol=1e-6)
 
 
+def test_open_images():
+    """What a convolution assumes of open sizes, its parts assume again."""
+    def conv(x, w, b):
+        return ROWS["fused_conv2d_add_act"](x, w, b, strides=(1, 1), paddings=(0, 0, 0, 0), dilations=(1, 1), groups=1,
+                                            activation="gelu")
+    w, b = drawn(4, 3, 2, 2), drawn(4)
+    specs = [paddle.static.InputSpec(["B", 3, "H", "W"], "float32"), Meta(w.shape, F32), Meta(b.shape, F32)]
+    for x in drawn(2, 3, 5, 7), drawn(1, 3, 2, 2):
+        before, after, names, changes = compiled(conv, x, w, b, specs=specs)
+        assert changes == 1 and names.count("jit_kernel") == 1
+        np.testing.assert_allclose(after[0], before[0], rtol=1e-5, atol=1e-5)
+
+
 def test_low_precision_is_rounded_once():
     x = drawn(4, 9).astype(dtypes.bfloat16.np)
     before, after, names, _ = compiled(lambda x: F.softmax(x), x)
