@@ -106,3 +106,23 @@ def test_an_output_of_a_match_is_no_input_of_it_either():
                     rtol=1e-5)[1]
     assert rewritten(lambda x, a: x @ (x @ a), (4, 4), (4, 4)) == 0
     assert rewritten(lambda x, a, b: (x @ a, x @ b), (4, 4), (4, 4), (4, 4)) == 1
+
+
+@pytest.mark.parametrize(("name", "function", "left"), [
+    ("add_norm_fuse_pass", lambda x, w: x * (1.0 / paddle.sqrt((x * x).mean(-1, keepdim=True) + 1e-6)) * w, "rms_norm"),
+    ("gelu_fuse_pass",
+     lambda x, w: 0.5 * x * (1.0 + paddle.tanh(x * 0.7978845608 * (1.0 + 0.044715 * x * x))), "gelu"),
+])
+def test_other_spellings_of_published_models(name, function, left):
+    changed, _ = same(program_of(function, (3, 8), (8,)), create_pass(name).run, rtol=1e-5)
+    assert names(changed) == [left]
+
+
+@pytest.mark.parametrize(("name", "masks"), [(FLASH, ()), (MASKED, ((5, 5),))])
+def test_scores_scaled_by_the_operator_of_that_name(name, masks):
+    def attend(q, k, v, mask=None):
+        scores = paddle.scale(q.matmul(k, transpose_y=True), 0.5)
+        return F.softmax(scores if mask is None else scores + mask, -1).matmul(v)
+    changed, _ = same(program_of(attend, HEADS, HEADS, HEADS, *masks), create_pass(name).run, rtol=1e-5)
+    assert sum(n in ("flash_attn", "fused_dot_product_attention") for n in names(changed)) == 1
+    assert not {"softmax", "scale"} & set(names(changed))

@@ -53,6 +53,7 @@ class Scaled(NamedTuple):
 SCALED = {
     "": Scaled(lambda s, c: s, lambda c: 1.0),
     "Times": Scaled(lambda s, c: s * c, lambda c: c),
+    "ByScale": Scaled(lambda s, c: ops.scale(s, scale=c, bias=0.0, bias_after_scale=True), lambda c: c),
     "Divided": Scaled(lambda s, c: s / c, lambda c: 1.0 / c),
 }
 

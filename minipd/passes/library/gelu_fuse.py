@@ -43,8 +43,13 @@ HALVED = {
     "HalfOfSum": lambda x, t: x * ((t + 1.0) * 0.5),
     "HalfLast": lambda x, t: (x * (t + 1.0)) * 0.5,
 }
-#: how x^3 is written
-CUBES = {"": lambda x: x ** 3.0, "Product": lambda x: x * x * x, "Square": lambda x: ops.square(x) * x}
+#: how c (x + d x^3) is written
+INSIDE = {
+    "": lambda x, c, d: (x + x ** 3.0 * d) * c,
+    "Product": lambda x, c, d: (x + x * x * x * d) * c,
+    "Square": lambda x, c, d: (x + ops.square(x) * x * d) * c,
+    "Fast": lambda x, c, d: (x * c) * ((x * d) * x + 1.0),
+}
 
 
 def by_erf(halved: Any, divides: bool) -> type:
@@ -62,11 +67,11 @@ def by_erf(halved: Any, divides: bool) -> type:
     return Gelu
 
 
-def by_tanh(halved: Any, cube: Any) -> type:
+def by_tanh(halved: Any, inside: Any) -> type:
     """0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))."""
     class GeluTanh:
         def source(x, *, c, d):
-            return halved(x, ops.tanh((x + cube(x) * d) * c))
+            return halved(x, ops.tanh(inside(x, c, d)))
 
         def constraint(c, d):
             return near(c, GELU_SCALE) and near(d, GELU_CUBIC)
@@ -85,5 +90,5 @@ def _enter(made: type, *words: str) -> None:
 for _half, _halved in HALVED.items():
     for _word, _divides in (("", True), ("Times", False)):
         _enter(by_erf(_halved, _divides), _half, _word)
-    for _word, _cube in CUBES.items():
-        _enter(by_tanh(_halved, _cube), _half, _word)
+    for _word, _inside in INSIDE.items():
+        _enter(by_tanh(_halved, _inside), _half, _word)

@@ -74,7 +74,8 @@ class RmsNormOfLowPrecision:
 # ----------------------------------------------------------------------------------------- written out by hand
 #: how x / sqrt(mean(x^2) + epsilon) is written, besides the way of RmsNorm
 ROOTS: dict[str, Callable[[Any, Any], Any]] = {
-    "ByRsqrt": lambda x, m: x * ops.rsqrt(m), "BySqrt": lambda x, m: x / ops.sqrt(m)}
+    "ByRsqrt": lambda x, m: x * ops.rsqrt(m), "BySqrt": lambda x, m: x / ops.sqrt(m),
+    "ByInverse": lambda x, m: x * (1.0 / ops.sqrt(m))}
 SQUARES: dict[str, Callable[[Any], Any]] = {
     "OfSquares": lambda x: ops.square(x), "OfPowers": lambda x: x ** 2.0, "OfProducts": lambda x: x * x}
 
