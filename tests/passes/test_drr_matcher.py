@@ -100,9 +100,11 @@ def brute(calls, outputs, program):
 
 
 def agrees(calls, chosen, orders):
-    """Whether each number means one value."""
-    means = {2 + i: op.result(0) for i, op in enumerate(chosen)}
-    return all(means.setdefault(j, value) is value for (_, operands), values in zip(calls, orders, strict=True)
+    """Whether each number means one value, and those of inputs none that the chosen compute."""
+    made = [op.result(0) for op in chosen]
+    means = {2 + i: value for i, value in enumerate(made)}
+    return all(means.setdefault(j, value) is value and (j >= 2 or value not in made)
+               for (_, operands), values in zip(calls, orders, strict=True)
                for j, value in zip(operands, values, strict=True))
 
 
@@ -172,6 +174,8 @@ def test_the_brute_matcher_knows_the_hard_cases():
                               ([("sigmoid", [0]), ("maximum", [0, 2])], [2, 3], 0),
                               ([("sigmoid", [0]), ("subtract", [0, 2])], [3], 0)):
         assert len(brute(silu, [3], program_of(calls, outputs))) == n
+    side_by_side = [("sigmoid", [0]), ("maximum", [0, 1])]
+    assert not brute(side_by_side, [2, 3], program_of([("sigmoid", [0]), ("maximum", [0, 2])], [3]))
 
 
 @pytest.mark.parametrize("kind", passes_matcher.PROGRAMS)
