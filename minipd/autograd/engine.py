@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -50,7 +51,7 @@ class Pass:
         self.pending: dict[Node, list[Tensor | None]] = {}      # node -> its gradients so far, one per result
         self.heap: list[tuple[int, Node]] = []                  # the keys of `pending`, newest first
         self.found: dict[Slot, Tensor] = {}
-        self.lent: set[int] = set()                             # ids of arrays that somebody else may hold: `owned`
+        self.lent: dict[int, ref] = {}                          # arrays that somebody else may hold, by id: `owned`
 
     def run(self, roots: list[tuple[Tensor, Tensor]]) -> None:
         """From the roots, with their gradients, until nothing is pending.
@@ -87,7 +88,7 @@ class Pass:
         """One more contribution to the gradient of `slot`, made from the gradients `given`.
 
         The contributions to one slot are added up in `pending`; a node goes on the heap once, with the first of them.
-        A sum is a new tensor: `g` may be another slot's gradient as well.  For that reason it is noted in `lent` if it
+        A sum is a new tensor: `g` may be another slot's gradient as well.  For that reason it is `lent` if it
         is one of `given`, passed on as it is.  Nothing is done for a slot that is None or leads nowhere, or if g is
         None.
         """
@@ -95,7 +96,7 @@ class Pass:
             return
         for x in given:
             if x is g:                      # passed on as it is: somebody else may hold it too
-                self.lent.add(id(g.payload))
+                self.lend(g.payload)
         node, index = slot
         gs = self.pending.get(node)
         if gs is not None:
@@ -155,17 +156,26 @@ class Pass:
                 g = match(g, node.metas[i])
             if node.hooks is not None and i in node.hooks:
                 g = conj(through_hooks(node, i, self.owned(conj(g)), not self.want))        # who may write it in place
-                self.lent.add(id(g.payload))
+                self.lend(g.payload)
             if (node, i) in self.want:
                 self.found[node, i] = self.owned(conj(g))
             gs[i] = g
+
+    def lend(self, payload: Any) -> None:
+        """Somebody else may hold this array.  (It is not kept alive for that, and when it is gone, another may have its
+        id.)"""
+        if type(payload) is np.ndarray:
+            self.lent[id(payload)] = ref(payload)
 
     def owned(self, g: Tensor) -> Tensor:
         """The gradient in memory of its own.  Rules pass on what they are given where they can (both operands of `+`
         get the very same array) or a view of it; whoever then scales one gradient in place must not change the others.
         """
         p = g.payload
-        if type(p) is not np.ndarray or p.base is None and id(p) not in self.lent:
+        if type(p) is not np.ndarray:
+            return g
+        lent = self.lent.get(id(p))
+        if p.base is None and (lent is None or lent() is not p):
             return g
         return Assign(g) if self.create_graph else Tensor(p.copy())
 

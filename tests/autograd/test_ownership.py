@@ -50,3 +50,24 @@ def test_a_leaf_that_is_the_result():
     with paddle.no_grad():
         x.grad.zero_()
     assert g.tolist() == [1, 1, 1]
+
+
+def test_what_is_copied_does_not_depend_on_where_memory_lies():
+    """An array that is gone may have left its id to another: that one is nobody else's for that reason."""
+    def shape_of_tape():
+        x = paddle.to_tensor(0.5, dtype="float64", stop_gradient=False)
+        y = paddle.tanh(x)
+        for _ in range(4):
+            (y,) = paddle.grad(y, x, create_graph=True)
+        found, todo = set(), [y.node]
+        while todo:
+            node = todo.pop()
+            if node not in found:
+                found.add(node)
+                todo += [edge[0] for edge in node.edges if edge is not None]
+        return sorted(node.row.name for node in found if node.row is not None)
+    first, others = shape_of_tape(), []
+    for n in range(20):
+        others.append([np.empty(()) for _ in range(n)])         # so that memory lies elsewhere each time
+        assert shape_of_tape() == first
+    assert "assign" not in first                                # nobody else holds what `grad` gives here

@@ -140,7 +140,7 @@ def nodes(*tensors):
     return len(seen)
 
 
-@pytest.mark.parametrize(("f", "want"), [(paddle.tanh, [2, 5, 8, 21, 51]), (paddle.exp, [2, 3, 3, 3, 3])])
+@pytest.mark.parametrize(("f", "want"), [(paddle.tanh, [2, 5, 8, 20, 50]), (paddle.exp, [2, 3, 3, 3, 3])])
 def test_how_tapes_of_derivatives_grow(f, want):
     x = leaf(0.5)
     y = f(x)
