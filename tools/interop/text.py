@@ -31,6 +31,7 @@ OTHERWISE = {
     "cross_entropy": "labels that are ignored never count here",
     "cross_entropy_of_flat_labels": "labels that are ignored never count here",
     "powers": "pow(x, 2) and x ** 2 are one row",
+    "powers_of_numbers": "pow(x, 2) and x ** 2 are one row",
     "variance": "the number of elements is known while tracing",
     "deviations": "the number of elements is known while tracing",
     "batch_norm": "the running statistics are buffers with names of their own",
