@@ -99,7 +99,7 @@ def where_time_goes(name: str) -> str:
     from minipd.profiler import Profiler, ProfilerTarget
     predictor = predictor_of(name, WITH)
     predictor.run()
-    profiler = Profiler(targets=[ProfilerTarget.CPU])
+    profiler = Profiler(targets=[ProfilerTarget.CPU], on_trace_ready=lambda prof: None)      # no files
     profiler.start()
     for _ in range(10):
         predictor.run()
