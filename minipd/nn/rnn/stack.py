@@ -117,7 +117,8 @@ class RNNBase(LayerList):
     def extra_repr(self) -> str:
         shown = [f"{self.input_size}, {self.hidden_size}"]
         shown += [f"num_layers={self.num_layers}"] * (self.num_layers != 1)
-        shown += [f"time_major={self.time_major}"] * self.time_major
+        if self.time_major:
+            shown.append(f"time_major={self.time_major}")
         shown += [f"dropout={self.dropout}"] * bool(self.dropout)
         return ", ".join(shown)
 
