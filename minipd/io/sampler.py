@@ -222,25 +222,22 @@ class DistributedBatchSampler(BatchSampler, Epochs):
         self.shuffle = shuffle
         self.num_samples = -(-len(dataset) // self.nranks)
         self.total_size = self.num_samples * self.nranks
-        require_room("DistributedBatchSampler", (self.total_size,), 8)
 
     def _order(self) -> list[int]:
-        """All sample numbers in this epoch's order, the first ones again at the end up to a multiple of the ranks."""
+        """All sample numbers in this epoch's order."""
         n = len(self._source())
-        order = permutation(self.next_key(), n).tolist() if self.shuffle else list(range(n))
-        while order and len(order) < self.total_size:
-            order += order[:self.total_size - len(order)]
-        return order
+        return permutation(self.next_key(), n).tolist() if self.shuffle else list(range(n))
 
     def __iter__(self) -> Iterator[list[int]]:          # type: ignore[override]
         order = self._order()
+        whole = self.total_size if order else 0             # the first ones come again up to a multiple of the ranks
         everyone = self.batch_size * self.nranks
-        for start in range(0, len(order), everyone):
-            batch = order[start:start + everyone]
-            size = len(batch) // self.nranks
+        for start in range(0, whole, everyone):
+            size = min(everyone, whole - start) // self.nranks
             if size < self.batch_size and self.drop_last:
                 return
-            yield batch[self.local_rank * size:(self.local_rank + 1) * size]
+            own = start + self.local_rank * size
+            yield [order[i % len(order)] for i in range(own, own + size)]
 
     def __len__(self) -> int:
         whole, rest = divmod(self.num_samples, self.batch_size)
