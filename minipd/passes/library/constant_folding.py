@@ -139,7 +139,8 @@ class ConstantFolding(Pass):
         try:
             with np.errstate(all="ignore"):
                 out = Kernels().run(row, payloads, attrs)
-        except Exception:                   # it may stand in a branch that is never taken; where it runs, it tells
+        # whatever a kernel, a user's too, raises: it may stand in a branch never taken, and where it runs, it tells
+        except Exception:
             return None
         return [list(out)] if vector_result(row) else list(out) if row.multi else [out]
 

@@ -41,6 +41,14 @@ def wide(scale: Any) -> bool:
     return scale.ndim == 1
 
 
+def of_two(i: Any, v: Any, j: Any, w: Any, scale: Any, bias: Any, epsilon: float) -> Any:
+    return ops.fused_embedding_eltwise_layernorm(bias, scale, i, v, j, w, epsilon=epsilon)
+
+
+def of_three(h: Any, u: Any, i: Any, v: Any, j: Any, w: Any, scale: Any, bias: Any, epsilon: float) -> Any:
+    return ops.fused_embedding_eltwise_layernorm(bias, scale, h, u, i, v, j, w, epsilon=epsilon)
+
+
 @drr(NAME, benefit=2)
 class TwoEmbeddings:
     """layer_norm(v[i] + w[j])."""
@@ -48,10 +56,7 @@ class TwoEmbeddings:
     def source(i, v, j, w, scale, bias, *, epsilon):
         return ops.layer_norm(ops.embedding(i, v) + ops.embedding(j, w), scale, bias, epsilon=epsilon)
 
-    constraint = wide
-
-    def result(i, v, j, w, scale, bias, epsilon):
-        return ops.fused_embedding_eltwise_layernorm(bias, scale, i, v, j, w, epsilon=epsilon)
+    constraint, result = wide, of_two
 
 
 @drr(NAME, benefit=3)
@@ -62,10 +67,7 @@ class ThreeEmbeddings:
         total = (ops.embedding(h, u) + ops.embedding(i, v)) + ops.embedding(j, w)
         return ops.layer_norm(total, scale, bias, epsilon=epsilon)
 
-    constraint = wide
-
-    def result(h, u, i, v, j, w, scale, bias, epsilon):
-        return ops.fused_embedding_eltwise_layernorm(bias, scale, h, u, i, v, j, w, epsilon=epsilon)
+    constraint, result = wide, of_three
 
 
 @drr(NAME, benefit=2)
@@ -75,10 +77,7 @@ class TwoEmbeddingsSkipped:
     def source(i, v, j, w, scale, bias, *, epsilon):
         return ops.skip_layernorm(ops.embedding(i, v), ops.embedding(j, w), scale, bias, epsilon=epsilon)
 
-    constraint = wide
-
-    def result(i, v, j, w, scale, bias, epsilon):
-        return ops.fused_embedding_eltwise_layernorm(bias, scale, i, v, j, w, epsilon=epsilon)
+    constraint, result = wide, of_two
 
 
 @drr(NAME, benefit=3)
@@ -89,10 +88,7 @@ class ThreeEmbeddingsSkipped:
         first = ops.embedding(h, u) + ops.embedding(i, v)
         return ops.skip_layernorm(first, ops.embedding(j, w), scale, bias, epsilon=epsilon)
 
-    constraint = wide
-
-    def result(h, u, i, v, j, w, scale, bias, epsilon):
-        return ops.fused_embedding_eltwise_layernorm(bias, scale, h, u, i, v, j, w, epsilon=epsilon)
+    constraint, result = wide, of_three
 
 
 add_rule(NAME, LayerNorm)       # type: ignore[arg-type]    # (a rule, by its decorator): the pass needs no other before it
