@@ -18,12 +18,10 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from minipd.framework import dtype as dtypes
 from minipd.framework.tensor import Tensor
 from minipd.ir.attributes import Attribute
 from minipd.ir.block import Block
@@ -38,7 +36,7 @@ from minipd.nn.layer import Layer
 from minipd.passes.compare import difference, outcome, random_feed, random_state
 from minipd.passes.manager import PassManager
 from minipd.passes.table import create_pass, pass_options
-from minipd.static.input import InputSpec
+from minipd.static.input import InputSpec, parse_spec
 
 __all__ = ["Brief", "Line", "before_after", "brief", "program_of", "show"]
 
@@ -94,23 +92,6 @@ def _spec(spec: Any, name: str | None) -> Any:
     if isinstance(spec, (tuple, list)):
         return InputSpec(spec, "float32", name)
     return spec
-
-
-def parse_spec(text: str, name: str | None = None) -> InputSpec:
-    """`bf16[8, S]` as a specification.
-
-    >>> parse_spec("bf16[8, S]", "x")
-    InputSpec(shape=(8, S), dtype=paddle.bfloat16, name=x, stop_gradient=True)
-
-    Raises: ValueError for text that is none.
-    """
-    match = re.fullmatch(r"(\w+)\[([\w\s,]*)\]", text.strip())
-    kinds = {key: t for t in dtypes.ALL for key in (t.short, t.name)}
-    if match is None or match[1] not in kinds:
-        raise ValueError(f"spec: expected a dtype and dimensions, such as f32[2, S], got {text!r}; the dtypes are "
-                         f"{', '.join(t.short for t in dtypes.ALL)}")
-    dims = [d.strip() for d in match[2].split(",") if d.strip()]
-    return InputSpec([int(d) if d.isdecimal() else d for d in dims], kinds[match[1]], name)
 
 
 # ------------------------------------------------------------------------------------------------------ as text

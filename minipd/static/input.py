@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.dim import DimExpr, symbol
 
-__all__ = ["InputSpec"]
+__all__ = ["InputSpec", "parse_spec"]
 
 
 class InputSpec:
@@ -74,3 +75,25 @@ class InputSpec:
         dims = ", ".join(map(str, self.shape)) + ("," if len(self.shape) == 1 else "")
         return (f"InputSpec(shape=({dims}), dtype={self.dtype}, name={self.name}, "
                 f"stop_gradient={self.stop_gradient})")
+
+
+def parse_spec(text: str, name: str | None = None) -> InputSpec:
+    """A specification as text: a dtype, short or not, and dimensions.
+
+    >>> parse_spec("bf16[8, S]", "x")
+    InputSpec(shape=(8, S), dtype=paddle.bfloat16, name=x, stop_gradient=True)
+    >>> parse_spec("float32[8,S,-1]")
+    InputSpec(shape=(8, S, -1), dtype=paddle.float32, name=None, stop_gradient=True)
+
+    Raises: ValueError for text that is none.
+    """
+    found = re.fullmatch(r"(\w+)\[([\w\s,-]*)\]", text.strip())
+    dtype, dims = ("", "") if found is None else found.groups()
+    short = {t.short: t for t in dtypes.ALL}
+    try:
+        known = dtypes.to_np(short.get(dtype, dtype))
+    except TypeError:
+        raise ValueError(f"spec: expected a dtype and dimensions, such as f32[2, S], got {text!r}; the dtypes are "
+                         f"{', '.join(short)}") from None
+    words = [d.strip() for d in dims.split(",") if d.strip()]
+    return InputSpec([int(d) if d.lstrip("-").isdecimal() else d for d in words], known, name)
