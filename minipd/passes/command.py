@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import difflib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,8 +18,8 @@ from minipd.passes.manager import PassManager
 from minipd.passes.pipelines import inference_passes
 from minipd.passes.plugins import load_passes
 from minipd.passes.table import pass_names
-from minipd.static.saved_model import PARAMETERS, PROGRAM, imported, read_model, stored_names
-from minipd.viz.command.programs import load_program
+from minipd.static.saved_model import PARAMETERS, PROGRAM, file_of, imported, read_model, stored_names
+from minipd.viz.command.programs import load_program, parse_sizes
 
 __all__ = ["main_bisect", "main_passes"]
 
@@ -95,7 +94,7 @@ def main_bisect(argv: list[str]) -> int:
     if given.params is not None:
         state |= _parameters(program, given.params)
     feed = None if given.feed is None else _arrays(given.feed)
-    found = bisect(program, names, feed, given.rtol, state=state, sizes=_sizes(given.size), seed=given.seed)
+    found = bisect(program, names, feed, given.rtol, state=state, sizes=parse_sizes(given.size), seed=given.seed)
     if found is None:
         print(f"the result stays the same after each of {len(names)} passes: {', '.join(names)}")
         return 0
@@ -124,7 +123,7 @@ def load(what: str, inputs: list[str]) -> tuple[Program, State]:
     """
     path = Path(what)
     prefix = path.with_name(path.name.removesuffix(PROGRAM)) if path.suffix == PROGRAM else path
-    file, parameters = prefix.with_name(prefix.name + PROGRAM), prefix.with_name(prefix.name + PARAMETERS)
+    file, parameters = file_of(prefix, PROGRAM), file_of(prefix, PARAMETERS)
     if ".py:" in what or not file.is_file() or path.suffix not in ("", PROGRAM) and path.is_file():
         return load_program(what, inputs), {}
     if not parameters.is_file():
@@ -180,16 +179,6 @@ def _arrays(file: Path) -> State:
             return {name: found[name] for name in found.files}
     except (OSError, ValueError) as error:
         raise InputError("arrays by name, as numpy.savez writes them", f"{file} ({error})", "check the path") from None
-
-
-def _sizes(texts: list[str]) -> dict[str, int]:
-    sizes: dict[str, Any] = {}
-    for text in texts:
-        name, _, size = text.partition("=")
-        if not name or not size.isdecimal():
-            raise InputError("a size such as S0=8", repr(text), "write the symbol as the program's text names it")
-        sizes[name] = int(size)
-    return sizes
 
 
 def _write(file: Path, program: Program) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from minipd import viz
 from minipd.framework.errors import InputError
 from minipd.framework.tensor import Tensor
-from minipd.viz.command.programs import load_program, load_value, parse_spec, wrong_inputs
+from minipd.viz.command.programs import load_program, load_value, parse_sizes, parse_spec, wrong_inputs
 from minipd.viz.ir.layers import Page
 from minipd.viz.svg import Svg
 
@@ -88,7 +88,7 @@ def _loaded(given: Namespace) -> Any:
 def _ours(loaded: Any) -> Any:
     """A program in minipd's form."""
     from minipd.ir.paddle import from_paddle
-    return from_paddle(loaded) if loaded.form == "paddle" else loaded
+    return from_paddle(loaded)
 
 
 def _apply(loaded: Any, given: Namespace) -> None:
@@ -185,10 +185,8 @@ def layers(given: Namespace) -> tuple[Page, str]:
 def memory(given: Namespace) -> Picture:
     """The picture, and each buffer in a line."""
     from minipd.executor import Executor
-    from minipd.ir.paddle import from_paddle
-    loaded = _loaded(given)
-    executor = Executor(from_paddle(loaded) if loaded.form == "paddle" else loaded)
-    sizes = dict(_size(text) for text in given.size)
+    executor = Executor(_ours(_loaded(given)))
+    sizes = parse_sizes(given.size)
     names = {name for value in executor.inputs.values() for d in value.shape for name in getattr(d, "symbols", ())}
     if names != sizes.keys():
         raise InputError(f"a size for each open dimension of the program, {', '.join(sorted(names)) or 'none'}",
@@ -196,13 +194,6 @@ def memory(given: Namespace) -> Picture:
     plan = executor.plan(**sizes)
     return viz.memory(executor, f"memory plan of {given.what}", **sizes), (
         f"arena {plan.size} bytes, bound {plan.bound} bytes, {len(plan.offsets)} buffers at {plan.offsets}")
-
-
-def _size(text: str) -> tuple[str, int]:
-    name, _, number = text.partition("=")
-    if not number.isdecimal():
-        raise InputError("a size such as S0=8", repr(text), "write the name, = and a number")
-    return name, int(number)
 
 
 def groups(given: Namespace) -> Picture:

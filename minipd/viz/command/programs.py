@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
-from minipd.framework.dtype import to_np
 from minipd.framework.errors import InputError
 from minipd.framework.user_file import run_file
 
-__all__ = ["load_program", "load_value", "parse_spec"]
+__all__ = ["load_program", "load_value", "parse_sizes", "parse_spec"]
 
 
 def load_value(what: str) -> Any:
@@ -82,17 +80,27 @@ def wrong_inputs(given: int, what: str, error: Exception) -> InputError:
 
 
 def parse_spec(text: str) -> Any:
-    """`float32[8,S,64]` as a specification.
-
-    >>> parse_spec("float32[8,S,-1]")
-    InputSpec(shape=(8, S, -1), dtype=paddle.float32, name=None, stop_gradient=True)
-    """
-    from minipd.static.input import InputSpec
-    match = re.fullmatch(r"(\w+)\[([\w\s,-]*)\]", text)
-    if match is None:
-        raise InputError("an input such as float32[8,S,64]", repr(text), "write the dtype, then the dimensions")
-    dims = [d.strip() for d in match[2].split(",") if d.strip()]
+    """`float32[8,S,64]` as a specification.   Raises: InputError."""
+    from minipd.static.input import parse_spec
     try:
-        return InputSpec([int(d) if d.lstrip("-").isdecimal() else d for d in dims], to_np(match[1]))
+        return parse_spec(text)
     except (TypeError, ValueError) as error:
         raise InputError("an input such as float32[8,S,64]", repr(text), str(error)) from None
+
+
+def parse_sizes(texts: list[str]) -> dict[str, int]:
+    """What symbols are: each text such as `S0=8`.
+
+    >>> parse_sizes(["S0=8", "S1=3"])
+    {'S0': 8, 'S1': 3}
+
+    Raises: InputError.
+    """
+    sizes = {}
+    for text in texts:
+        name, _, number = text.partition("=")
+        if not name or not number.isdecimal():
+            raise InputError("a size such as S0=8", repr(text), "write the symbol as the program's text has it, = and "
+                             "a number")
+        sizes[name] = int(number)
+    return sizes
