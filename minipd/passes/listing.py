@@ -11,7 +11,7 @@ from typing import Any
 
 from minipd.passes.base import Pass, PatternRewritePass
 from minipd.passes.pattern import RULES, RewritePattern
-from minipd.passes.table import MAKERS, create_pass, pass_names, pass_options
+from minipd.passes.table import MAKERS, pass_names, pass_options, require_pass
 
 __all__ = ["PassInfo", "info", "listing", "rules_of"]
 
@@ -46,8 +46,7 @@ def info(name: str) -> PassInfo:
 
     Raises: KeyError for an unknown name.
     """
-    if name not in MAKERS and name not in RULES:
-        create_pass(name)               # which says what names there are
+    require_pass(name)
     facts: Any = MAKERS.get(name, PatternRewritePass)
     rules, file = _rules(name), _file(name)
     text = _text(name, file, rules)
@@ -96,8 +95,7 @@ def rules_of(name: str) -> list[RewritePattern]:
 
     Raises: KeyError for an unknown name.
     """
-    if name not in MAKERS and name not in RULES:
-        create_pass(name)               # which says what names there are
+    require_pass(name)
     return _rules(name)
 
 

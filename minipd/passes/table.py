@@ -83,10 +83,7 @@ def create_pass(name: str, attrs: dict[str, Any] | None = None) -> Pass:
     >>> create_pass("constant_folding_pass", {"max_elements": 64, "__place__": "cpu"})
     <pass constant_folding_pass {'max_elements': 64}>
     """
-    if name not in MAKERS and name not in RULES:
-        near = difflib.get_close_matches(name, pass_names(), 3)
-        raise KeyError(f"pass {name!r}: expected one of the table, got no such name; "
-                       + (f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(pass_names())}"))
+    require_pass(name)
     known = pass_options(name)
     options = {}
     for key, value in (attrs or {}).items():
@@ -105,6 +102,14 @@ def create_pass(name: str, attrs: dict[str, Any] | None = None) -> Pass:
     if isinstance(made, BasePass):
         made.attrs = options
     return made
+
+
+def require_pass(name: str) -> None:
+    """Raise KeyError unless there is a pass of that name."""
+    if name not in MAKERS and name not in RULES:
+        near = difflib.get_close_matches(name, pass_names(), 3)
+        raise KeyError(f"pass {name!r}: expected one of the table, got no such name; "
+                       + (f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(pass_names())}"))
 
 
 def pass_options(name: str) -> dict[str, inspect.Parameter]:
