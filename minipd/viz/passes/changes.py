@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from minipd.ir.mapping import IrMapping
 from minipd.ir.operation import Operation
 from minipd.ir.passes import Pass
 from minipd.ir.program import Program
@@ -98,14 +99,12 @@ def rows(program: Program, then: Program | Change | Iterable[Change]) -> tuple[l
     if isinstance(then, Program):
         before, after = Brief(program).lines, Brief(then).lines
         return _aligned(before, after, list(map(str, before)), list(map(str, after))), then
-    copy = program.clone()
-    old = {new: op for new, op in zip(copy.walk(), program.walk(), strict=True)}
-    first = Brief(program)
-    given = {r: first.names[before] for new, op in old.items() for r, before in zip(
-        (*new.results(), *(a for b in new.blocks() for a in b.args())),
-        (*op.results(), *(a for b in op.blocks() for a in b.args())), strict=True) if before in first.names}
+    mapping = IrMapping()
+    copy = program.clone(mapping)
+    old = dict(zip(copy.walk(), program.walk(), strict=True))
     _apply(copy, then)
-    second = Brief(copy, given)
+    first = Brief(program)
+    second = Brief(copy, {mapping.look_up(value): name for value, name in first.names.items()})
     return _aligned(first.lines, second.lines, _keys(first.lines, {}), _keys(second.lines, old)), copy
 
 
