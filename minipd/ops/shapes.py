@@ -99,6 +99,12 @@ def elementwise(what: str, *xs: Any) -> Meta:
     return Meta(broadcast_shapes(what, *map(shape_of, xs)), common_dtype(what, *xs))
 
 
+def require_alike(what: str, x: Any, y: Any) -> None:
+    """Raise ValueError unless two tensors have one shape and dtype; symbols as in `agree`."""
+    if y.dtype != x.dtype or not shapes_agree(tuple(y.shape), tuple(x.shape), what):
+        raise ValueError(f"{what}: expected two tensors of one shape and dtype, got {describe(x)} and {describe(y)}")
+
+
 def require_floating(what: str, x: Any) -> None:
     """Raise TypeError unless x is a floating tensor."""
     if x.dtype not in dtypes.FLOATS:

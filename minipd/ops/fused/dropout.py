@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from minipd.framework.meta import Meta, describe
+from minipd.framework.meta import Meta
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.ops.random import Dropout
-from minipd.ops.shapes import require_floating, shapes_agree
+from minipd.ops.shapes import require_alike, require_floating
 
 __all__: list[str] = []
 
@@ -25,9 +25,7 @@ class FusedDropoutAdd:
 
     def infer_meta(x, y, key, *, p, mode="upscale_in_train", window=None):
         require_floating("fused_dropout_add", x)
-        if y.dtype != x.dtype or not shapes_agree(tuple(y.shape), tuple(x.shape), "fused_dropout_add"):
-            raise ValueError("fused_dropout_add: expected two tensors of one shape and dtype, got "
-                             f"{describe(x)} and {describe(y)}")
+        require_alike("fused_dropout_add", x, y)
         return Meta(x.shape, x.dtype)
 
     def kernel(xp, x, y, key, *, p, mode="upscale_in_train", window=None):

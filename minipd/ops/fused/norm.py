@@ -13,7 +13,7 @@ from minipd.ops.fused.composition import pullback
 from minipd.ops.math import square
 from minipd.ops.norm import Standardize
 from minipd.ops.reduce import Mean
-from minipd.ops.shapes import require_floating, shapes_agree
+from minipd.ops.shapes import require_alike, require_floating, shapes_agree
 
 __all__: list[str] = []
 
@@ -26,11 +26,6 @@ def _check(what: str, x: Any, *parameters: Any) -> None:
         if n == 0 or p.dtype != x.dtype or not shapes_agree(tuple(x.shape[-n:]), tuple(p.shape), what):
             raise ValueError(f"{what}: expected parameters of x's dtype with the sizes of x's last dimensions, got "
                              f"{' and '.join(map(describe, parameters))} for x {describe(x)}")
-
-
-def _check_pair(what: str, x: Any, y: Any) -> None:
-    if y.dtype != x.dtype or not shapes_agree(tuple(y.shape), tuple(x.shape), what):
-        raise ValueError(f"{what}: expected two tensors of one shape and dtype, got {describe(x)} and {describe(y)}")
 
 
 # ------------------------------------------------------------------------------------------------- layer norm
@@ -75,7 +70,7 @@ class SkipLayernorm:
 
     def infer_meta(x, y, scale, bias, *, epsilon=1e-5):
         _check("skip_layernorm", x, scale, bias)
-        _check_pair("skip_layernorm", x, y)
+        require_alike("skip_layernorm", x, y)
         return Meta(x.shape, x.dtype)
 
     def kernel(xp, x, y, scale, bias, *, epsilon=1e-5):
@@ -108,7 +103,7 @@ class FusedBiasResidualLayernorm:
 
     def infer_meta(x, residual, norm_weight, norm_bias, *, epsilon=1e-5):
         _check("fused_bias_residual_layernorm", x, norm_weight, norm_bias)
-        _check_pair("fused_bias_residual_layernorm", x, residual)
+        require_alike("fused_bias_residual_layernorm", x, residual)
         return Meta(x.shape, x.dtype), Meta(x.shape, x.dtype)
 
     def kernel(xp, x, residual, norm_weight, norm_bias, *, epsilon=1e-5):
@@ -143,7 +138,7 @@ class FusedRmsNormResidual:
 
     def infer_meta(x, residual, norm_weight, *, epsilon=1e-5):
         _check("fused_rms_norm_residual", x, norm_weight)
-        _check_pair("fused_rms_norm_residual", x, residual)
+        require_alike("fused_rms_norm_residual", x, residual)
         return Meta(x.shape, x.dtype), Meta(x.shape, x.dtype)
 
     def kernel(xp, x, residual, norm_weight, *, epsilon=1e-5):
