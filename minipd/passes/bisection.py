@@ -74,8 +74,8 @@ def bisect(program: Program, passes: Iterable[Tried], feed: Mapping[str, np.ndar
 
     feed: the inputs; random ones by default.  rtol: how far results may be from those of the program as it is given, in
     parts of the largest number of each; 0 for to the bit, None for what the dtype suggests, or passes say of themselves
-    (`Pass.rtol`).  state: parameters by name;
-    random ones for those that are missing.  sizes: of symbolic dimensions, for random inputs.
+    (`Pass.rtol`).  state: parameters by name; random ones for those that are missing.  sizes: of symbolic dimensions,
+    for random inputs.
 
     A pass with an option `param_scope` is given the state.  `program` stays as it is.
 

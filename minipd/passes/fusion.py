@@ -20,7 +20,7 @@ __all__ = ["fuse_forward"]
 
 
 def fuse_forward(program: Program, keep: Sequence[Value] = (), after: Operation | None = None) -> list[Value]:
-    """Fuse RMSNorm, SwiGLU and rotary embedding where they stand composed.
+    """Fuse what `FORWARD_FUSIONS` names, where it stands composed.
 
     keep: values that Python still holds (the loss); returns those that stand for them now.  Every other value that is
     not an input of the program may be gone.  after: leave what stands up to this operation of the global block alone.

@@ -1,7 +1,7 @@
 """Activations by name, as the attribute `activation` of fused operators has them.
 
-`apply` works over a buffer in place, a block of rows at a time: the buffer has just been written, by a product mostly,
-and what is near the processor still needs no second trip to memory.
+`activate_over` works in place, on a block of rows at a time (`blocks`): the block has just been written, by a product
+mostly, and what is near the processor still needs no second trip to memory.
 """
 
 from __future__ import annotations

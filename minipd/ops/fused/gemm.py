@@ -8,7 +8,7 @@ from minipd.framework.dim import prod
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import op
 from minipd.framework.tensor import Tensor
-from minipd.ops.fused.activations import ACTIVATIONS, NEAR, activate, activate_over, blocks, require_activation
+from minipd.ops.fused.activations import NEAR, activate, activate_over, blocks, require_activation
 from minipd.ops.fused.composition import pullback
 from minipd.ops.linalg import Matmul
 from minipd.ops.shapes import require_floating, shapes_agree
@@ -65,7 +65,7 @@ def _finish(xp: Any, out: Any, bias: Any, activation: str) -> None:
     it.)"""
     if out.nbytes <= SMALL:
         xp.add(out, bias, out=out)
-        ACTIVATIONS[activation].over(xp, out)
+        activate_over(xp, out, activation)
         return
     for _, rows in blocks(out):
         rows += bias
