@@ -12,7 +12,7 @@ from minipd.framework.place import check_device
 from minipd.inference.kinds import PrecisionType
 from minipd.inference.pass_builder import PassBuilder
 from minipd.ir.serialize import read_program
-from minipd.static.saved_model import Model, file_of, parse_parameters, read_model
+from minipd.static.saved_model import Model, parse_parameters, read_model
 
 __all__ = ["Config"]
 
@@ -124,9 +124,7 @@ class Config:
         if len(found) != 1:
             raise InputError("a folder with one model", f"{folder} with {len(found)} files *.json",
                              "name the files: Config('net.json', 'net.pdiparams')")
-        prefix = found[0].with_suffix("")
-        assert file_of(prefix, ".json") == found[0]
-        return prefix
+        return found[0].with_suffix("")
 
     # --------------------------------------------------------------------------------------------------- the passes
     def switch_ir_optim(self, x: bool = True) -> None:

@@ -208,10 +208,9 @@ class Reads:
                 if isinstance(owner, (types.ModuleType, type)):
                     self.note(owner, "attribute", attribute, MISSING, True)
                 return
-            method = getattr(value, "__self__", MISSING) is owner
-            if not method and not is_steady(owner, attribute, value):
-                return
-            if not method:                      # which is made anew each time
+            if getattr(value, "__self__", MISSING) is not owner:            # a method is made anew each time
+                if not is_steady(owner, attribute, value):
+                    return
                 self.note(owner, "attribute", attribute, value, counts)
             self._into(value)
 

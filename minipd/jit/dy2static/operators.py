@@ -10,5 +10,4 @@ from minipd.jit.dy2static.reading import Get, Has, Item
 from minipd.jit.dy2static.reading import attribute as Attribute
 
 __all__ = ["And", "Assert", "Attribute", "Call", "Change", "Compare", "For", "Get", "Has", "If", "IfExp", "In", "Item",
-           "Not", "NotIn", "Or", "Rebind",
-           "Told", "While"]
+           "Not", "NotIn", "Or", "Rebind", "Told", "While"]

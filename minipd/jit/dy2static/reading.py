@@ -106,23 +106,25 @@ def listed(*args: Any) -> list[str]:
 
 def Item(names: Any, key: Any) -> Any:
     """`names[key]`, of `globals()`, `vars(...)` or a `__dict__`."""
-    if isinstance(names, (dict, types.MappingProxyType)):
-        seen(names, "item", key, names.get(key, MISSING))
+    _item_is_read(names, key)
     return names[key]
 
 
 def Get(names: Any, key: Any, *default: Any) -> Any:
     """`names.get(key, default)`"""
-    if isinstance(names, (dict, types.MappingProxyType)):
-        seen(names, "item", key, names.get(key, MISSING))
+    _item_is_read(names, key)
     return names.get(key, *default)
 
 
 def Has(key: Any, names: Any) -> bool:
     """`key in names`"""
+    _item_is_read(names, key)
+    return key in names
+
+
+def _item_is_read(names: Any, key: Any) -> None:
     if isinstance(names, (dict, types.MappingProxyType)):
         seen(names, "item", key, names.get(key, MISSING))
-    return key in names
 
 
 # ------------------------------------------------------------------------------------------------ what no guard sees
