@@ -133,6 +133,15 @@ def objection(op: str, inputs: list[str], attrs: dict[str, str], outputs: list[s
     return ""
 
 
+def kind_of(op: str, inputs: list[str], attrs: dict[str, str], outputs: list[str], name: str, said: str) -> str:
+    """The kind of the attribute `name` whose class the verifier calls `said`; where that is no class, such as "right",
+    the first kind that it does not object to."""
+    if said in CLASSES:
+        return CLASSES[said]
+    return next((k for k in SAMPLES if f"attribute: {name} " not in objection(op, inputs, {**attrs, name: k}, outputs)),
+                "array")
+
+
 def ask(op: str, care: int) -> tuple[list[tuple[str, bool, bool]], list[tuple[str, str]], list[tuple[str, bool]]]:
     """Operands (name, is a vector, may be absent), attributes (name, kind) and results (name, is a vector).
 
@@ -146,8 +155,9 @@ def ask(op: str, care: int) -> tuple[list[tuple[str, bool, bool]], list[tuple[st
         said = objection(op, inputs, attrs, outputs)
         wrong = re.search(r"attribute: (\w+) is not [\w:]*?(\w+)\.", said)
         place = re.search(r"failed for the (\d+)th (input|output)", said)
-        if wrong and attrs.get(wrong.group(1)) != CLASSES.get(wrong.group(2), "array"):
-            attrs[wrong.group(1)] = CLASSES.get(wrong.group(2), "array")
+        kind = kind_of(op, inputs, attrs, outputs, *wrong.groups()) if wrong else None
+        if wrong and attrs.get(wrong.group(1)) != kind:
+            attrs[wrong.group(1)] = kind
         elif place:
             (inputs if place.group(2) == "input" else outputs)[int(place.group(1))] = "vector"
         else:

@@ -255,6 +255,10 @@ def broken(make):
      Exception, "one_hot"),
     (lambda pat, res: res.Op("pd_op.add_position_encoding")([res.Tensor("x")], [res.Tensor("out")]),
      RewriteError, "rule Broken: expected a result of operators that minipd has, got pd_op.add_position_encoding"),
+    (lambda pat, res: res.Op("pd_op.fused_gemm_epilogue", {
+        "trans_x": res.BoolAttr(False), "trans_y": res.BoolAttr(True), "activation": res.StrAttr("none")})(
+        [res.Tensor("x")] * 3, [res.Tensor("out"), res.Tensor("space")]),
+     RewriteError, "got pd_op.fused_gemm_epilogue, which it can only keep; there is ops.fused_gemm_epilogue of ours"),
     (lambda pat, res: res.Op("pd_op.cast")([res.Tensor("x")], [res.Tensor("out")]),
      RewriteError, "expected attribute 'dtype' of pd_op.cast, got none"),
     (lambda pat, res: res.Op("pd_op.softmax", {"axis": res.ComputeAttr(lambda m: (1, "int33"))})(
