@@ -378,6 +378,26 @@ def test_embeddings_and_their_norm():
         np.testing.assert_allclose(Executor(changed).run(feed)["output_0"], want, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize(("f", "left"), [
+    (lambda i, j, u, v, w, b: F.layer_norm(s := F.embedding(i, u) + F.embedding(j, v), 8, w[0], b[0]) + s,
+     ["layer_norm", "embedding", "embedding"]),                                         # another reads the sum
+    (lambda i, j, u, v, w, b: F.layer_norm(F.embedding(i, u, padding_idx=0) + F.embedding(j, v), 8, w[0], b[0]),
+     ["layer_norm", "embedding", "embedding"]),
+    (lambda i, j, u, v, w, b: F.layer_norm(F.embedding(i, u) + v[0], 8, w[0], b[0]), ["layer_norm", "embedding"]),
+    (lambda i, j, u, v, w, b: F.layer_norm(F.embedding(i, u) * F.embedding(j, v), 8, w[0], b[0]),
+     ["layer_norm", "embedding", "embedding"]),
+    (lambda i, j, u, v, w, b: F.layer_norm(F.embedding(i, u) + F.embedding(j, v), [3, 8], w, b),
+     ["embedding", "embedding"]),                                                       # over more than a row
+    (lambda i, j, u, v, w, b: F.layer_norm(F.embedding(i, u) + F.embedding(j, v), 8), ["embedding", "embedding"]),
+])
+def test_what_is_no_norm_of_embeddings(f, left):
+    ids = [Meta((2, 3), dtypes.int64.np)] * 2
+    program = traced(f, *ids, (7, 8), (4, 8), (3, 8), (3, 8))
+    create_pass("embedding_eltwise_layernorm_fuse_pass").run(program)
+    found = names(verify(program))
+    assert "fused_embedding_eltwise_layernorm" not in found and all(found.count(n) == left.count(n) for n in left)
+
+
 def test_dropout_and_its_residual():
     name = "fused_dropout_add_pass"
     key = np.array([3, 4])
