@@ -88,9 +88,8 @@ def main_bisect(argv: list[str]) -> int:
                         help="write the program just before and after as before.pir and after.pir")
     _shared_arguments(parser)
     given = parser.parse_args(argv)
-    _load(given.load)
+    names = passes_of(given.passes, given.load) or inference_passes()
     program, state = load(given.what, given.input)
-    names = known(_separated(given.passes)) or inference_passes()
     if given.params is not None:
         state |= _parameters(program, given.params)
     feed = None if given.feed is None else _arrays(given.feed)
@@ -133,19 +132,20 @@ def load(what: str, inputs: list[str]) -> tuple[Program, State]:
 
 
 def apply(program: Program, passes: list[str], files: list[str]) -> None:
-    """Run passes, named as `--passes` has them, that are in the table or that the files register.
-
-    Raises: InputError for a name that is not there.
-    """
-    _load(files)
+    """Run the passes of `passes_of`.   Raises: InputError for a name that is not there."""
     manager = PassManager(opt_level=4)
-    for name in known(_separated(passes)):
+    for name in passes_of(passes, files):
         manager.add_pass(name)
     manager.run(program)
 
 
-def _separated(texts: list[str]) -> list[str]:
-    return [name for text in texts for name in text.split(",") if name]
+def passes_of(texts: list[str], files: list[str]) -> list[str]:
+    """The names of passes that texts such as "a_pass,b_pass" have, of the table, or of these files of the user's.
+
+    Raises: InputError for a name that is not there.
+    """
+    _load(files)
+    return known([name for text in texts for name in text.split(",") if name])
 
 
 def _load(files: list[str]) -> None:

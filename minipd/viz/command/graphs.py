@@ -80,8 +80,9 @@ def _loaded(given: Namespace) -> Any:
     """The program that is named, after the passes that are."""
     loaded = load_program(given.what, given.input)
     if given.passes or given.load:
+        from minipd.passes.command import apply
         loaded = _ours(loaded)
-        _apply(loaded, given)
+        apply(loaded, given.passes, given.load)
     return loaded
 
 
@@ -89,11 +90,6 @@ def _ours(loaded: Any) -> Any:
     """A program in minipd's form."""
     from minipd.ir.paddle import from_paddle
     return from_paddle(loaded)
-
-
-def _apply(loaded: Any, given: Namespace) -> None:
-    from minipd.passes.command import apply
-    apply(loaded, given.passes, given.load)
 
 
 def tape(given: Namespace) -> Picture:
@@ -136,24 +132,14 @@ def program(given: Namespace) -> Picture:
 
 
 def _side_by_side(given: Namespace) -> Picture:
+    from minipd.passes.command import passes_of
     from minipd.viz.passes.changes import changes_text
     if not given.passes or given.depth is not None or given.ops is not None:
         raise InputError("passes with --side-by-side, and neither --depth nor --ops",
                          "none" if not given.passes else "one of these", "name passes: --passes NAME")
-    loaded, then = _ours(load_program(given.what, given.input)), PassesNamed(given)
-    return viz.changes(loaded, then, f"{given.what} before and after {', '.join(given.passes)}"), changes_text(
-        loaded, then)
-
-
-class PassesNamed:
-    """The passes that the command line names, as one."""
-
-    def __init__(self, given: Namespace):
-        self.given, self.name = given, ",".join(given.passes)
-
-    def run(self, program: Any) -> int:
-        _apply(program, self.given)
-        return 0
+    loaded, passes = _ours(load_program(given.what, given.input)), passes_of(given.passes, given.load)
+    return viz.changes(loaded, passes, f"{given.what} before and after {', '.join(given.passes)}"), changes_text(
+        loaded, passes)
 
 
 def matches(given: Namespace) -> Picture:
