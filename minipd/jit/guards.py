@@ -30,7 +30,7 @@ from minipd.jit.dy2static.inside import HEAP_TYPE, behind, from_around, given_to
 from minipd.jit.dy2static.reading import KEPT, READERS
 from minipd.jit.effects import Effect
 from minipd.jit.objects import environment_watched, is_absent, watched
-from minipd.jit.reads import LIBRARY, MISSING, Reads
+from minipd.jit.reads import MISSING, Reads, is_of_library
 from minipd.nn.hooks import Hooks
 from minipd.nn.layer import Layer
 from minipd.nn.tree import CHANGES
@@ -128,21 +128,20 @@ def text_of_method(value: Any) -> tuple[str, int, str] | None:
     return None if code is None else (code.co_filename, code.co_firstlineno, code.co_qualname)
 
 
-def is_own(layer: Layer, name: str) -> bool:
-    """Whether the layer itself has an attribute, and not its class only."""
-    return name in object.__getattribute__(layer, "__dict__")       # not `vars`, which would be watched
+def held_by(layer: Layer) -> dict[str, Any]:
+    """What the layer itself has, and not its class."""
+    return object.__getattribute__(layer, "__dict__")       # not `vars`, which would be watched
 
 
 def is_of_users_class(layer: Layer, name: str) -> bool:
     """Whether a layer has an attribute from a class that the user has written."""
-    return not is_own(layer, name) and any(
+    return name not in held_by(layer) and any(
         name in c.__dict__ and c.__module__.partition(".")[0] != ROOT for c in type(layer).__mro__)
 
 
 def names_in(layer: Layer) -> tuple[str, ...]:
     """The names of the parameters and sublayers of a layer, for who has walked over them."""
-    held = object.__getattribute__(layer, "__dict__")           # not `vars`, which would be watched
-    return tuple([name for name, value in held.items() if isinstance(value, (Parameter, Layer))])
+    return tuple([name for name, value in held_by(layer).items() if isinstance(value, (Parameter, Layer))])
 
 
 def is_plain_object(value: Any) -> bool:
@@ -152,7 +151,7 @@ def is_plain_object(value: Any) -> bool:
     if kind is types.SimpleNamespace:
         return True
     return bool(kind.__flags__ & HEAP_TYPE) and not issubclass(kind, (Tensor, Layer, type)) and hasattr(
-        value, "__dict__") and kind.__module__.partition(".")[0] not in LIBRARY
+        value, "__dict__") and not is_of_library(kind)
 
 
 def frozen(value: Any, depth: int = 0) -> Any:

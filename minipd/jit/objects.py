@@ -17,7 +17,7 @@ from typing import Any
 from minipd.framework.constraints import PACKAGE
 from minipd.framework.tensor import Tensor
 from minipd.jit.dy2static.inside import HEAP_TYPE
-from minipd.jit.reads import LIBRARY, MISSING, is_settled
+from minipd.jit.reads import MISSING, is_of_library, is_settled
 from minipd.nn.layer import Layer
 
 __all__: list[str] = []
@@ -30,7 +30,7 @@ BETWEEN = ("<frozen os>", "<frozen _collections_abc>", os.__file__, collections.
 
 def is_users(kind: type) -> bool:
     """Whether a class comes from the user's own code."""
-    if not kind.__flags__ & HEAP_TYPE or kind.__flags__ & IMMUTABLE or kind.__module__.partition(".")[0] in LIBRARY:
+    if not kind.__flags__ & HEAP_TYPE or kind.__flags__ & IMMUTABLE or is_of_library(kind):
         return False
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     return kind.__module__ == "__main__" or file is not None and not is_settled(file) and "site-packages" not in file

@@ -44,11 +44,16 @@ def is_settled(path: str) -> bool:
         path.startswith(STDLIB) and "site-packages" not in path)
 
 
+def is_of_library(kind: type) -> bool:
+    """Whether a class belongs to minipd, numpy or Python itself."""
+    return kind.__module__.partition(".")[0] in LIBRARY
+
+
 def is_fixed(owner: types.ModuleType | type) -> bool:
     """Whether a module or a class belongs to minipd, numpy or Python itself.  (A module without a file may be built in,
     or made by the user.)"""
     if isinstance(owner, type):
-        return owner.__module__.partition(".")[0] in LIBRARY
+        return is_of_library(owner)
     file = getattr(owner, "__file__", None)
     return is_settled(file) if file else owner.__name__.partition(".")[0] in LIBRARY
 
