@@ -57,7 +57,7 @@ REASONS: dict[str, str] = {
     "unpool": "Paddle's keeps the window, ours the size that comes out",
     "lstm_unit": "one step of a recurrence, of which Paddle's `rnn` does all",
     "gru_unit": "one step of a recurrence, of which Paddle's `rnn` does all",
-    "fused_rotary_position_embedding": "ours turns one tensor by angles of half its size, Paddle's up to three at once",
+    "fused_rotary_position_embedding": "ours turns one tensor, Paddle's up to three at once",
     **dict.fromkeys(("fused_conv2d_residual_add_act", "fused_rms_norm_residual"),
                     "Paddle's operator of these parts takes the residual as an optional operand"),
     "fused_gemm_epilogue": "Paddle's runs on GPUs only, and keeps what its gradient needs",
