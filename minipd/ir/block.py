@@ -76,11 +76,21 @@ class Block:
         """Put `op` at the end."""
         return self.insert_before(None, op)
 
+    def check_outside(self, op: Operation) -> None:
+        """Raise ValueError if this block is inside of `op`, which then cannot stand in it."""
+        outer = self.parent_op if op.regions else None
+        while outer is not None:
+            if outer is op:
+                raise ValueError(f"insert {op.name()}: expected a block outside of the operation, got one in its own "
+                                 "regions")
+            outer = outer.get_parent_op()
+
     def insert_before(self, place: Operation | None, op: Operation) -> Operation:
         """Put `op` before `place`, None for the end."""
         if op.parent is not None:
             raise ValueError(f"insert {op.name()}: expected an operation in no block, got one in a block; use "
                              "move_before")
+        self.check_outside(op)
         before = self._last if place is None else place.prev
         op.prev, op.next, op.parent = before, place, self
         if before is None:

@@ -238,17 +238,19 @@ class Operation:
         return self.order < other.order
 
     def move_before(self, other: Operation) -> None:
-        """Take this operation out of its place and put it before `other` (in any block)."""
+        """Take this operation out of its place and put it before `other` (in any block that is not inside of it)."""
+        assert other.parent is not None, "move_before: the target is in no block"
+        other.parent.check_outside(self)
         if self.parent is not None:
             self.parent.remove(self)
-        assert other.parent is not None, "move_before: the target is in no block"
         other.parent.insert_before(other, self)
 
     def move_after(self, other: Operation) -> None:
-        """Take this operation out of its place and put it after `other` (in any block)."""
+        """Take this operation out of its place and put it after `other` (in any block that is not inside of it)."""
+        assert other.parent is not None, "move_after: the target is in no block"
+        other.parent.check_outside(self)
         if self.parent is not None:
             self.parent.remove(self)
-        assert other.parent is not None, "move_after: the target is in no block"
         other.parent.insert_before(other.next, self)
 
     def erase(self) -> None:

@@ -410,3 +410,17 @@ def test_regions_blocks_and_arguments_belong_to_one_operation(program, build, x)
     own[0].blocks[0] = block
     block._args = first.regions[0].front()._args
     fails(program, "pd_op.while: region 0: expected block argument 0 to belong to its block, got block argument 0")
+
+
+@pytest.mark.parametrize("move", ["move_before", "move_after"])
+def test_no_operation_is_inside_of_itself(program, build, x, move):
+    """The way out of such a region has no end.  What is refused stays where it was."""
+    op, (true, false) = branch(build, 0)
+    for inner in (true, false):
+        inner.build("cf.yield", [])
+    with pytest.raises(ValueError, match="insert pd_op.if: expected a block outside of the operation, got one in its"):
+        getattr(op, move)(true.block.ops[0])
+    verify(program)
+    free = op.clone()
+    with pytest.raises(ValueError, match="insert pd_op.if: expected a block outside of the operation"):
+        next(free.blocks()).append(free)
