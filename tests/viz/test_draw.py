@@ -167,3 +167,12 @@ def test_a_closed_floor_closes_its_pictures():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                           env={**os.environ, "MINIPD_FLOOR": "1"}, timeout=120)
     assert done.stdout.startswith("<Svg 'tape of f32[2]'"), done.stderr
+
+
+def test_a_function_as_it_is_written_has_regions(tmp_path):
+    """An `if` on a tensor becomes one of the program, as `to_static` makes it."""
+    file = tmp_path / "mine.py"
+    file.write_text("def f(x):\n    if x.sum() > 0:\n        return x * 2.0\n    return x - 1.0\n")
+    out = tmp_path / "f.svg"
+    assert main(["draw", "program", f"{file}:f", "-i", "float32[S,4]", "-o", str(out)]) == 0
+    assert 'class="region"' in out.read_text()

@@ -58,6 +58,7 @@ def _program_of(found: Any, specs: list, what: str) -> Any:
     from minipd.ir.program import Program
     from minipd.ir.traced import trace
     from minipd.jit import StaticFunction
+    from minipd.jit.dy2static import traceable
     if isinstance(found, Program):
         return found
     if isinstance(found, StaticFunction):
@@ -69,7 +70,7 @@ def _program_of(found: Any, specs: list, what: str) -> Any:
     if not callable(found):
         raise InputError("a function or a Program", f"{type(found).__name__} {what}", "name one of these")
     try:
-        return trace(found, *specs).program
+        return trace(traceable(found), *specs).program
     except TypeError as error:
         raise wrong_inputs(len(specs), what, error) from None
 
