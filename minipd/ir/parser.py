@@ -61,7 +61,12 @@ def parse(text: str, style: str = "exact") -> Program:
     Raises: ParseError with line and column.
     """
     if style == "exact":
-        return Parser(text).program()
+        try:
+            return Parser(text).program()
+        except ParseError as error:
+            if "stop_gradient:[" in text:       # as Paddle spells it
+                error.add_note('This looks like the text that Paddle prints: parse(text, "paddle") reads it.')
+            raise
     if style != "paddle":
         raise ValueError(f'parse: expected style "exact" or "paddle", got {style!r}')
     from minipd.ir.paddle.text import PaddleParser  # a reader of its own, which is a subclass of the one here

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
 from dataclasses import dataclass, field
 from typing import Any
@@ -95,6 +96,11 @@ def explain(function: Any, *args: Any, **kwargs: Any) -> Explanation:
     if not isinstance(function, StaticFunction):
         raise TypeError(f"explain: expected a function that to_static has made, got {function!r}; give it to to_static "
                         "first, with full_graph=False if it cannot be one program")
+    try:
+        inspect.signature(function.dygraph_function).bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"explain: expected the arguments of a call, since it calls {function.name} and tells what "
+                        f"happens, got {error}; write explain({function.name}, x, ...)") from None
     result = called(*args, **kwargs)
     if not function.full_graph:
         return Explanation(function.name, False, tuple(map(_report, function.flushes)), (), (),

@@ -7,7 +7,9 @@ from minipd import ops  # noqa: F401  (fills the operator table)
 from minipd.ir import Program
 from minipd.ir.equality import difference
 from minipd.ir.parser import ParseError, parse
+from minipd.ir.traced import trace
 from minipd.ir.verify import verify
+from minipd.static import InputSpec
 from tests.ir.random_programs import programs
 
 
@@ -104,3 +106,13 @@ def test_an_empty_program():
 def test_what_has_no_end_is_refused(what, message):
     error = parse_error(GOOD.replace("f64(1.0)", what))
     assert message in error and len(error) < 1500
+
+
+def test_text_of_the_other_style_is_recognised():
+    program = trace(lambda x: x.exp(), InputSpec([2], "float32", "x")).program
+    with pytest.raises(ParseError) as caught:
+        parse(program.to_string("paddle"))
+    assert 'parse(text, "paddle")' in caught.value.__notes__[0]
+    with pytest.raises(ParseError) as caught:
+        parse("{ nothing")
+    assert not hasattr(caught.value, "__notes__")

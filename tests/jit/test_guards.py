@@ -501,3 +501,10 @@ def test_a_partial_counts_by_what_it_holds():
     part = partial(scaled, by=3.0)              # one like it
     same_as_eager(compiled, f, x())
     assert compiled.get_traced_count() == 3
+
+
+def test_explain_calls_the_function():
+    compiled = to_static(lambda v, by: v * by)
+    with pytest.raises(TypeError, match="explain: expected the arguments of a call.*'by'.*write explain"):
+        explain(compiled, x())
+    assert explain(compiled, x(), by=2.0).segments[0].ops == ("full", "multiply")
