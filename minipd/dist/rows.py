@@ -6,14 +6,19 @@ gradient rule (a gradient sees global values only).  `stage_sum` alone is called
 global value never spans: the stages of a pipeline.
 
 `group` is a tuple of global ranks, `index` this rank's position in it, `sizes` the extents of the members' chunks.
+What goes to a rank of another mesh is no collective: `p2p_send` here, `p2p_recv` there (`send_v2` and `recv_v2` in
+Paddle's text).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from minipd.dist.comm.errors import MismatchError
 from minipd.dist.placements import Placement, Replicate
-from minipd.framework.meta import Meta
+from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.ops.broadcast import as_operand
 
@@ -130,3 +135,48 @@ class AllToAll:
 
     def kernel(comm, x, *, group, index, split_axis, concat_axis, split_sizes, concat_sizes):
         return comm.all_to_all(x, group, split_axis, concat_axis, split_sizes, concat_sizes)
+
+
+@op("broadcast", Trait.COMM, Trait.SIDE_EFFECT)
+class Broadcast:
+    """The value that the member `root` (a global rank) has, on every member; of the others' x only the shape is read.
+    """
+
+    def infer_meta(x, *, root, group):
+        return Meta(x.shape, x.dtype)
+
+    def kernel(comm, x, *, root, group):
+        return comm.broadcast(x, root, group)
+
+
+@op("p2p_send", Trait.COMM, Trait.SIDE_EFFECT, Trait.MULTI)
+class P2PSend:
+    """Gives x to rank `dst`, which gets it with a `p2p_recv` of the same `tag`.  No results, and it never waits."""
+
+    outputs = ()
+
+    def infer_meta(x, *, dst, tag=0):
+        return ()
+
+    def kernel(comm, x, *, dst, tag=0):
+        comm.send(x, dst, tag)
+        return ()
+
+
+@op("p2p_recv", Trait.COMM, Trait.SIDE_EFFECT)
+class P2PRecv:
+    """What rank `src` gave this rank under `tag`, an array of this shape and dtype.
+
+    Raises: MismatchError if what comes is another one.
+    """
+
+    def infer_meta(*, src, shape, dtype, tag=0):
+        return Meta(tuple(shape), np.dtype(dtype))
+
+    def kernel(comm, *, src, shape, dtype, tag=0):
+        x = comm.recv(src, tag)
+        if x.shape != tuple(shape) or x.dtype != dtype:
+            raise MismatchError(f"p2p_recv: rank {comm.rank} expected {describe(Meta(tuple(shape), np.dtype(dtype)))} "
+                                f"from rank {src} under tag {tag}, which sent {describe(x)}; the two programs differ: "
+                                "partition them from one global program")
+        return x

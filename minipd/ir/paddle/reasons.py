@@ -69,6 +69,6 @@ REASONS: dict[str, str] = {
     "fused_dot_product_attention": "Paddle's runs on GPUs only, and keeps what its gradient needs",
     "fused_embedding_eltwise_layernorm": "Paddle's runs on GPUs only, and takes two lists",
     "fused_dropout_add": "Paddle's draws take no key",
-    **dict.fromkeys(("all_reduce", "all_gather", "reduce_scatter", "all_to_all"), _DIST),
+    **dict.fromkeys(("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"), _DIST),
     "draw_key": "Paddle's draws take no key",
 }
