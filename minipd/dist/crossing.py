@@ -50,12 +50,11 @@ def cross(x: DistValue, mesh: ProcessMesh, placements: tuple[Placement, ...], ra
     Raises: NotImplementedError in a program, whose every value is on one mesh.
     """
     here, there = x.mesh.contains(rank), mesh.contains(rank)
-    if here:
-        x = x.moved(whole(x.placements), Kernels().run, rank) if isinstance(x.held().local, np.ndarray) else x
-        if not isinstance(x.local, np.ndarray):
-            raise NotImplementedError(f"reshard: expected the mesh of the tensor, {x.mesh!r}, got {mesh!r}; inside a "
-                                      "program a value stays on its mesh: train with pipeline stages (Pipeline), which "
-                                      "cut the program, or reshard eagerly")
+    if here and not isinstance(x.held().local, np.ndarray):
+        raise NotImplementedError(f"reshard: expected the mesh of the tensor, {x.mesh!r}, got {mesh!r}; inside a "
+                                  "program a value stays on its mesh: train with pipeline stages (Pipeline), which "
+                                  "cut the program, or reshard eagerly")
+    x = x.moved(whole(x.placements), Kernels().run, rank)
     comm, wanted = current().comm, whole(placements)
     messages = plan_across(x.shape, x.mesh, whole(x.placements), mesh, wanted)
     own = None

@@ -64,6 +64,9 @@ class Dist:
             return cross(xs[0], attrs["mesh"], tuple(attrs["placements"]), self.rank)
         inputs, outputs, metas, local_attrs = call
         if not mesh.contains(self.rank):
+            for i, x in enumerate(xs):              # what the mesh's ranks resolve for this call is resolved here, too
+                if type(x) is DistValue and i not in row.shape_only:
+                    x.moved(inputs[i], lower, self.rank)
             outs = tuple(elsewhere(m.shape, m.dtype, mesh, p) for m, p in zip(metas, outputs, strict=True))
             return outs if row.multi else outs[0]
         for i, x in enumerate(xs):

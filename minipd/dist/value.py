@@ -58,14 +58,21 @@ class DistValue:
         return self if self.resolved is None else self.resolved
 
     def moved(self, placements: tuple[Placement, ...], run: Callable, rank: int) -> DistValue:
-        """The value under other placements: the plan's steps, run by the interpreter function `run`."""
+        """The value under other placements: the plan's steps, run by the interpreter function `run`.
+
+        A rank outside of the mesh has nothing to move, but notes as the others do what a Partial was resolved to: when
+        the value comes to its own mesh, it must know what is sent.
+        """
         if self.resolved is not None:
             return self.resolved.moved(placements, run, rank)
         if self.placements == placements:
             return self
-        out = DistValue(run_plan(self, placements, run, rank), self.shape, self.dtype, self.mesh, placements)
+        local = run_plan(self, placements, run, rank) if self.mesh.contains(rank) else self.local
+        out = DistValue(local, self.shape, self.dtype, self.mesh, placements)
         if any(p.is_partial() for p in self.placements) and not any(isinstance(p, Partial) for p in placements):
-            self.resolved, self.local = out, Meta(self.local.shape, self.dtype)     # the parts are free to go
+            self.resolved = out
+            if local is not self.local:
+                self.local = Meta(self.local.shape, self.dtype)                     # the parts are free to go
         return out
 
     def materialize(self, asked: str) -> np.ndarray:
