@@ -7,5 +7,5 @@ __all__: list[str] = []
 
 explain("vjp", "a collective works on local values, below the tape: gradients see global values only", Trait.COMM)
 explain("kernel_out", "a collective returns what its communicator received", Trait.COMM)
-explain("kernel_out", "a mark on a global program: the identity, replaced before it runs", "match", "reshard")
+explain("kernel_out", "a mark on a global program: the identity, replaced before it runs", "match", "reshard", "shard_tensor")
 explain("spmd", "a collective is what placements are turned into, it has none of its own", Trait.COMM)

@@ -1,8 +1,8 @@
-"""The operators of distribution: the two marks of a global program, and the collectives of a rank's own.
+"""The operators of distribution: the marks of a global program, and the collectives of a rank's own.
 
-`reshard` and `match` are the identity on the global value; only the dist interpreter does anything for them.  The
-collectives work on local values: the reshard steps and the partition put them there, below the tape, so they have no
-gradient rule (a gradient sees global values only).  `stage_sum` alone is called by hand, where meshes meet that a
+`reshard`, `shard_tensor` and `match` are the identity on the global value; only the dist interpreter does anything for
+them.  The collectives work on local values: the reshard steps and the partition put them there, below the tape, so they
+have no gradient rule (a gradient sees global values only).  `stage_sum` alone is called by hand, where meshes meet that a
 global value never spans: the stages of a pipeline.
 
 `group` is a tuple of global ranks, `index` this rank's position in it, `sizes` the extents of the members' chunks.
@@ -46,6 +46,25 @@ class Reshard:
         like = as_operand(x)
         before = getattr(like.payload, "mesh", mesh)
         return Match(g, like) if before == mesh else Reshard(g, mesh=before, placements=whole(like.payload.placements))
+
+
+@op("shard_tensor", Trait.EXACT, dialect="dist_op")
+class ShardTensor:
+    """x, marked with the mesh and the placements that it is to have: what `shard_tensor` leaves in a program.
+
+    `mix2dist_pass` makes a type of the mark where x is an input or a parameter, and a reshard where x is computed.
+    """
+
+    raw_gradient = True
+
+    def infer_meta(x, *, mesh, placements):
+        return Meta(x.shape, x.dtype)
+
+    def kernel(xp, x, *, mesh, placements):
+        return x
+
+    def vjp_x(g, x: Meta):
+        return Match(g, as_operand(x))
 
 
 def whole(placements: tuple[Placement, ...]) -> tuple[Placement, ...]:

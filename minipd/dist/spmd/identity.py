@@ -13,7 +13,7 @@ from minipd.dist.spmd.table import Call, Inferred, spmd_placed
 __all__: list[str] = []
 
 
-@spmd_placed("reshard")
+@spmd_placed("reshard", "shard_tensor")
 def reshard(call: Call) -> Inferred:
     """Attributes: mesh, placements."""
     mesh = call.attrs["mesh"]
