@@ -18,7 +18,7 @@ from minipd.framework.dim import DimExpr, same
 __all__: list[str] = []
 
 
-def _over(x: Any, axis: tuple[int, ...], keepdim: bool) -> tuple[str, str, str]:
+def over(x: Any, axis: tuple[int, ...], keepdim: bool) -> tuple[str, str, str]:
     """(letters of x, letters of the result, the letters reduced)."""
     word = letters(len(x.shape))
     out = "".join("1" if i in axis else letter for i, letter in enumerate(word) if keepdim or i not in axis)
@@ -27,20 +27,20 @@ def _over(x: Any, axis: tuple[int, ...], keepdim: bool) -> tuple[str, str, str]:
 
 @spmd("sum")
 def reduce_sum(x: Any, *, axis: tuple[int, ...], keepdim: bool = False) -> Notation:
-    word, out, gone = _over(x, axis, keepdim)
+    word, out, gone = over(x, axis, keepdim)
     return Notation((word,), (out,), reduce=dict.fromkeys(gone, "sum"), linear=((0,),))
 
 
 @spmd("mean")
 def reduce_mean(x: Any, *, axis: tuple[int, ...], keepdim: bool = False) -> Notation:
-    word, out, gone = _over(x, axis, keepdim)
+    word, out, gone = over(x, axis, keepdim)
     empty = any(same(x.shape[i], 0) for i in axis)
     return Notation((word,), (out,), whole=gone if empty else "", decompose="" if empty else gone, linear=((0,),))
 
 
 def _extremum(x: Any, axis: tuple[int, ...], keepdim: bool, op: str) -> Notation:
     """A rank with an empty chunk has no maximum, so a dimension of 5 over 4 ranks (2, 2, 1, 0) is gathered instead."""
-    word, out, gone = _over(x, axis, keepdim)
+    word, out, gone = over(x, axis, keepdim)
 
     def splits(letter: str, ways: tuple[int, ...]) -> bool:
         return letter not in gone or _none_empty(x.shape[word.index(letter)], ways)
@@ -66,14 +66,14 @@ def reduce_min(x: Any, *, axis: tuple[int, ...], keepdim: bool = False) -> Notat
 
 @spmd("p_norm")
 def p_norm(x: Any, *, porder: float, axis: tuple[int, ...], keepdim: bool = False) -> Notation:
-    word, out, gone = _over(x, axis, keepdim)
+    word, out, gone = over(x, axis, keepdim)
     return Notation((word,), (out,), whole=gone)            # norms of parts do not add up to the norm
 
 
 @spmd("argmax", "argmin")
 def argmax(x: Any, *, axis: int, keepdim: bool = False,
            dtype: Any = dtypes.int64.np) -> Notation:
-    word, out, gone = _over(x, (axis,), keepdim)
+    word, out, gone = over(x, (axis,), keepdim)
     return Notation((word,), (out,), whole=gone)
 
 
