@@ -82,7 +82,7 @@ class _Axes:
                 for words, found in ((n.ins, ins), (n.outs, outs)):
                     for word, placement in zip(words, found, strict=True):
                         placement.append(Shard(word.index(letter)) if letter in word else Replicate())
-                for word, placement in zip(n.outs, outs, strict=True):
+                for word, placement in [*zip(n.outs, outs, strict=True), *((n.ins[i], ins[i]) for i in n.joins)]:
                     if letter not in word and letter in n.reduce:
                         placement[-1] = Partial(n.reduce[letter])
                 continue

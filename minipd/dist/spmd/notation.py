@@ -43,6 +43,8 @@ class Notation:
     carries: the kinds of Partial that pass: only "sum" and "avg" (linear operators), or "any" (those that move data).
     fill: within a block, replicated operands may become Partial (kept on one rank), so that the others need not
         resolve.
+    joins: operands that are one more term of what is reduced.  Where a reduced letter that they lack is split, they are
+        Partial, which costs nothing: one rank keeps the value, and the others' parts change nothing.
     shape_only: operands of which only the shape is read.  They are never communicated, and choose only if nobody else
         does.
     lead: the operand that alone decides (the parameter of an optimizer step, which must not move).
@@ -62,6 +64,7 @@ class Notation:
     linear: tuple[tuple[int, ...], ...] = ()
     carries: str = "sum"
     fill: bool = False
+    joins: tuple[int, ...] = ()
     shape_only: tuple[int, ...] = ()
     lead: int | None = None
     prefer: tuple[str, ...] = ()
