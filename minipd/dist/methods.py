@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from minipd.base import core
-from minipd.dist.api import dtensor_to_local
+from minipd.dist.api.local import local_part
+from minipd.dist.api.tensors import distributed
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Partial, Placement, Replicate, Shard
 from minipd.dist.value import DistValue
@@ -27,7 +28,17 @@ def process_mesh(self: Tensor) -> ProcessMesh | None:
     return self.payload.mesh if isinstance(self.payload, DistValue) else None
 
 
+def _local_value(self: Tensor) -> Tensor:
+    """What this rank holds, without history, for reading."""
+    return Tensor(local_part(distributed(self, "_local_value"), "_local_value"))
+
+
+def _local_shape(self: Tensor) -> list[int]:
+    """The shape of what this rank holds."""
+    return list(distributed(self, "_local_shape").held().local.shape)
+
+
 attach(is_dist=is_dist, placements=property(placements), process_mesh=property(process_mesh),
-       _local_value=dtensor_to_local)
+       _local_value=_local_value, _local_shape=property(_local_shape))
 for _class in (Partial, ProcessMesh, Replicate, Shard):
     setattr(core, _class.__name__, _class)          # `from paddle.base.core import Shard`

@@ -235,9 +235,8 @@ def test_the_local_part_is_for_reading():
         local = dtensor_to_local(x)
         with pytest.raises(RuntimeError, match="read-only memory; write a copy"):
             local.add_(paddle.ones([1, 3], "float64"))
-        other = dtensor_to_local(x, mesh, [S1])
-        return local.shape, other.shape, local.stop_gradient, x.tolist()
-    assert on_mesh("x=2", run) == [([1, 3], [2, 2 - r], True, [[1.0] * 3] * 2) for r in range(2)]
+        return local.shape, x._local_shape, local.stop_gradient, x.tolist()
+    assert on_mesh("x=2", run) == [([1, 3], [1, 3], True, [[1.0] * 3] * 2)] * 2
 
 
 def test_unshard_and_from_fn():
@@ -326,11 +325,16 @@ ONE = np.ones((4, 6), "float32")
     (lambda m: shard_tensor(ONE, m, [R]) + shard_tensor(ONE, ProcessMesh([1, 0], ["y"]), [R]),
      "ValueError: add: expected operands on one mesh, got f32[4, 6] on y=2 of the ranks [1, 0] and another on x=2 of "
      "the ranks [0, 1]; reshard one to the other's mesh"),
-    (lambda m: trace(lambda x: shard_tensor(x, m, [R]), InputSpec([2], "float32")),
-     "TypeError: shard_tensor: expected values, got the traced tensor f32[2]; a program is placed by completion"),
 ])
 def test_errors(function, text):
     assert text in refused(function)[0]
+
+
+def test_in_a_program_it_leaves_a_mark():
+    def run(mesh):
+        program = trace(lambda x: shard_tensor(x, mesh, [S0]) * 2.0, InputSpec([2], "float32")).program
+        return [op.name() for op in program.global_block()]
+    assert "dist_op.shard_tensor" in on_mesh("x=2", run)[0]
 
 
 def test_a_mesh_that_is_a_part_of_the_ranks():

@@ -1,0 +1,150 @@
+"""From what a rank holds to the global value, and back, with gradients.
+
+Between the two, nothing is communicated: a rank's array is taken for its part of a global value, as the placements say,
+or a global value is looked at as the part that this rank has.  The gradients go the same way back:
+
+    dtensor_from_local      the gradient of the global value, placed as that (a Partial value's is replicated: each term
+                            of a sum has the gradient of the sum), as this rank holds it
+    dtensor_to_local        the ranks' gradients are what they hold of the global one.  How it is placed cannot be seen
+                            from one rank, so `placements` says it.  Without it: as the value; of a Partial one,
+                            replicated.  Where all ranks hold the same and each uses it for something else, the
+                            gradients are terms of a sum, Partial().
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minipd.autograd.py_layer import PyLayer, PyLayerContext
+from minipd.dist.api.tensors import check_started, distributed, enable
+from minipd.dist.mesh import ProcessMesh
+from minipd.dist.placements import Placement, Shard, check_placements
+from minipd.dist.rows import whole
+from minipd.dist.sharding import check_local_shape
+from minipd.dist.value import DistValue
+from minipd.framework.context import Kernels
+from minipd.framework.rank import current
+from minipd.framework.tensor import Tensor
+from minipd.ops.creation import to_tensor
+
+__all__ = ["dtensor_from_local", "dtensor_to_local"]
+
+
+def check_member(mesh: ProcessMesh, what: str) -> int:
+    """This rank, if it is one of the mesh."""
+    rank = check_started(mesh, what)
+    if not mesh.contains(rank):
+        raise ValueError(f"{what}: expected a mesh with this rank, {rank}, got {mesh.text()} of the ranks "
+                         f"{mesh.process_ids}; call it on the ranks of the mesh only")
+    return rank
+
+
+def dtensor_from_local(local_tensor: Any, mesh: ProcessMesh, placements: Sequence[Placement],
+                       shape: Sequence[int] | None = None) -> Tensor:
+    """A distributed tensor out of a copy of what each rank has; differentiable.
+
+    shape: the global shape.  Without it (Paddle has no such argument) the ranks of the mesh tell each other the shapes
+    they have, if any dimension is sharded.  A process that no launcher has started takes the others to have as much.
+    Raises: ValueError if the local shape is not what the split rule gives this rank (5 over 4 is 2, 2, 1, 0).
+
+    >>> from minipd.dist.mesh import parse_mesh
+    >>> x = dtensor_from_local(to_tensor([[1.0, 2.0]]), parse_mesh("dp=1"), [Shard(0)])
+    >>> x.placements, x.tolist()
+    ([Shard(dim=0)], [[1.0, 2.0]])
+    """
+    rank = check_member(mesh, "dtensor_from_local")
+    t = local_tensor if isinstance(local_tensor, Tensor) else to_tensor(local_tensor)
+    if not isinstance(t.payload, np.ndarray):
+        raise TypeError(f"dtensor_from_local: expected what this rank has, as an ordinary tensor, got {t.payload!r}")
+    placed = check_placements(placements, mesh, t.ndim, "dtensor_from_local")
+    if shape is None:
+        full = _global_shape(t.payload.shape, mesh, placed, rank)
+    else:
+        full = tuple(shape)
+        check_local_shape(t.payload.shape, full, mesh, placed, rank, "dtensor_from_local")
+    enable()
+    return _FromLocal.apply(t, mesh, placed, full)
+
+
+def _global_shape(local: tuple, mesh: ProcessMesh, placements: tuple[Placement, ...], rank: int) -> tuple[int, ...]:
+    """The extents that the ranks have along a sharded dimension, added up."""
+    split: dict[int, list[int]] = {}                    # dimension -> the mesh axes that split it
+    for axis, p in enumerate(placements):
+        if isinstance(p, Shard) and mesh.sizes[axis] > 1:
+            split.setdefault(p.dim, []).append(axis)
+    if not split:
+        return tuple(local)
+    ranks = tuple(mesh.process_ids)
+    comm = current().comm
+    told = [tuple(local)] * len(ranks) if comm is None else comm.all_gather_object(tuple(local), ranks)
+    shapes = dict(zip(ranks, told, strict=True))
+    at, full = mesh.coordinate(rank), list(local)
+    for dim, axes in split.items():
+        others = [i for i in range(mesh.ndim) if i not in axes]
+        full[dim] = sum(s[dim] for r, s in shapes.items() if all(mesh.coordinate(r)[i] == at[i] for i in others))
+    for r, s in shapes.items():                         # so that all ranks raise if one must
+        check_local_shape(s, full, mesh, placements, r, "dtensor_from_local")
+    return tuple(full)
+
+
+def dtensor_to_local(dist_tensor: Tensor, mesh: ProcessMesh | None = None,
+                     placements: Sequence[Placement] | None = None) -> Tensor:
+    """What this rank holds, as an ordinary tensor, for reading: in-place writes to it are refused.  Differentiable.
+
+    mesh, placements: those of the gradient (see above).
+    Raises: TypeError for a tensor that is not distributed, or one on a mesh without this rank.
+
+    >>> from minipd.dist.api.tensors import shard_tensor
+    >>> from minipd.dist.placements import Partial, Replicate
+    >>> from minipd.dist.simulate import simulate
+    >>> def weighted(mesh):
+    ...     x = shard_tensor([1.0, 2.0], mesh, [Replicate()], stop_gradient=False)
+    ...     (dtensor_to_local(x, mesh, [Partial()]) * (current().rank + 1.0)).sum().backward()
+    ...     return x.grad.tolist()                          # 1 + 2, of both ranks
+    >>> simulate("x=2", weighted)
+    [[3.0, 3.0], [3.0, 3.0]]
+    """
+    value = distributed(dist_tensor, "dtensor_to_local")
+    if placements is None:
+        on, placed = value.mesh, whole(value.placements)
+    else:
+        on = value.mesh if mesh is None else mesh
+        check_member(on, "dtensor_to_local")
+        placed = check_placements(placements, on, value.ndim, "dtensor_to_local")
+    return _ToLocal.apply(dist_tensor, on, placed)
+
+
+def local_part(value: DistValue, asked: str) -> np.ndarray:
+    """What this rank holds of a value, not to be written."""
+    if not isinstance(value.held().local, np.ndarray):
+        return value.held().local.materialize(asked)                    # raises: there are no values yet
+    local = value.moved(value.placements, Kernels().run, current().rank).local
+    local = local.view()
+    local.flags.writeable = False           # the memory is the distributed tensor's: a write would go unnoticed there
+    return local
+
+
+class _FromLocal(PyLayer):
+    @staticmethod
+    def forward(ctx: PyLayerContext, t: Tensor, mesh: ProcessMesh, placements: tuple[Placement, ...],
+                shape: tuple[int, ...]) -> Tensor:
+        return Tensor(DistValue(t.payload.copy(), shape, t.payload.dtype, mesh, placements))
+
+    @staticmethod
+    def backward(ctx: PyLayerContext, g: Tensor) -> Tensor:
+        return dtensor_to_local(g) if isinstance(g.payload, DistValue) else g
+
+
+class _ToLocal(PyLayer):
+    @staticmethod
+    def forward(ctx: PyLayerContext, x: Tensor, mesh: ProcessMesh, placements: tuple[Placement, ...]) -> Tensor:
+        ctx.of = mesh, placements, tuple(x.payload.shape)               # type: ignore[attr-defined]
+        return Tensor(local_part(x.payload, "dtensor_to_local"))
+
+    @staticmethod
+    def backward(ctx: PyLayerContext, g: Tensor) -> Tensor:
+        mesh, placements, shape = ctx.of                                # type: ignore[attr-defined]
+        return dtensor_from_local(g, mesh, placements, shape)
