@@ -1,32 +1,45 @@
-"""Ranks that know each other: the start of a parallel program, and groups of ranks (Paddle's names)."""
+"""Ranks that know each other: the start of a parallel program, and groups of ranks (Paddle's names).
+
+A process that a launcher started is a rank, and joins the others when it first needs them (`current_comm`): a script
+need not call `init_parallel_env`.
+"""
 
 from __future__ import annotations
 
-import os
+import atexit
+import sys
+import traceback
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from minipd.dist.comm.base import Communicator
 from minipd.dist.comm.mpi import connect
 from minipd.dist.interpreter import Dist
+from minipd.dist.parallel_env import is_started, own_rank, rank_and_size
+from minipd.framework.errors import InputError
 from minipd.framework.rank import current
 
-__all__ = ["Group", "destroy_process_group", "get_group", "get_rank", "get_world_size", "init_parallel_env",
-           "is_initialized", "new_group"]
+__all__ = ["Group", "destroy_process_group", "get_backend", "get_group", "get_rank", "get_world_size",
+           "init_parallel_env", "is_available", "is_initialized", "new_group", "restart_process_group",
+           "shutdown_process_group"]
 
-#: variables that `minipd launch`, and the mpiexec of MPICH and of Open MPI, give to the processes they start
-STARTED = ("MINIPD_RANKS", "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+#: The names by which Paddle knows backends; whatever a group is asked to use, it uses this rank's communicator.
+BACKENDS = ("auto", "gloo", "nccl", "bkcl", "xccl", "heter", "flagcx")
+#: The number of the first group beyond that of all ranks, as in Paddle.
+FIRST_GROUP = 10
 
 
 class Group:
     """Ranks that communicate with each other.
 
-    ranks: global ranks, in the order in which results stand.  rank: this rank's number among them, -1 if it is none of
-    them.  id: its number among the groups of this rank; 0 is the group of all ranks.
+    ranks: global ranks, ascending: the order in which results stand.  rank: this rank's number among them, -1 if it is
+    none of them.  id: its number among the groups of this rank; 0 is the group of all ranks.
     """
 
-    def __init__(self, rank_in_group: int, id: int, ranks: list[int], name: str | None = None):
+    def __init__(self, rank_in_group: int, id: int, ranks: list[int], pg: Any = None, name: str | None = None):
         self.rank, self.id, self.ranks, self.name = rank_in_group, id, ranks, name
+        self.shut = False
 
     @property
     def nranks(self) -> int:
@@ -37,6 +50,16 @@ class Group:
         """How many ranks there are; -1 on a rank that is none of them."""
         return self.nranks if self.is_member() else -1
 
+    @property
+    def process_group(self) -> Group:
+        """Paddle's handle of what communicates; here the group itself."""
+        return self
+
+    @property
+    def backend(self) -> str:
+        """`NCCL` between GPUs, `GLOO` between CPUs: what Paddle says, so that a script takes the same way here."""
+        return getattr(current().comm, "backend", "GLOO")
+
     def is_member(self) -> bool:
         """Whether this rank belongs to the group."""
         return self.rank >= 0
@@ -45,57 +68,123 @@ class Group:
         """The number in the group of a global rank; -1 if it, or this rank, is none of the group."""
         return self.ranks.index(rank) if self.is_member() and rank in self.ranks else -1
 
+    def get_global_rank(self, rank: int) -> int:
+        """The global rank that has this number in the group; -1 on a rank that is none of the group."""
+        return self.ranks[rank] if self.is_member() else -1
+
     def __repr__(self) -> str:
         return (f"rank: {self.rank}, nranks: {self.nranks}, id: {self.id}, ranks: "
                 f"{', '.join(map(str, self.ranks))}; name: {self.name}")
+
+
+# ---------------------------------------------------------------------------------------------------- to the others
+def current_comm() -> Communicator:
+    """This rank's communicator: the door for whatever needs the other ranks.
+
+    A rank that a launcher started joins them here, if it has not yet; a process alone talks to itself.
+    Raises: InputError if there is no MPI to be had, or another launcher started the ranks.
+    """
+    ctx = current()
+    if ctx.comm is not None:
+        return ctx.comm
+    if is_started():
+        return join_ranks(connect())
+    rank, size = rank_and_size()
+    if size > 1:
+        raise InputError("ranks started by `minipd launch`, `python -m minipd.distributed.launch` or mpiexec",
+                         f"PADDLE_TRAINERS_NUM={size} and PADDLE_TRAINER_ID={rank} of something else",
+                         "use one of these, or unset the variables to run alone")
+    return Communicator(0, 1)
+
+
+def join_ranks(comm: Any) -> Any:
+    """The context of this process is that of a rank from now on.  At its end it waits for the others, and hears of
+    messages that it never received."""
+    ctx = current()
+    ctx.rank, ctx.world_size, ctx.comm = comm.rank, comm.size, comm
+    if ctx.middle is not None:
+        ctx.middle = Dist(comm.rank)
+        ctx.compose()
+    atexit.register(_leave, comm, ctx)
+    return comm
+
+
+def _leave(comm: Any, ctx: Any) -> None:
+    """The end of a rank.  What is wrong here must end all ranks: nobody catches what is raised while Python exits."""
+    if ctx.comm is not comm or _is_failing():
+        return
+    try:
+        end_tasks(ctx)
+        comm.close()
+    except Exception:
+        traceback.print_exc()
+        from mpi4py import MPI
+        sys.stderr.flush()
+        MPI.COMM_WORLD.Abort(1)
+
+
+def _is_failing() -> bool:
+    """Whether this process ends because of an exception: then the others do not come, and nobody waits for them."""
+    return getattr(sys, "last_value", None) is not None
+
+
+def end_tasks(ctx: Any) -> None:
+    """Complete what this rank has begun with `sync_op=False` and never waited for."""
+    while ctx.tasks:
+        ctx.tasks[0].wait()
 
 
 def init_parallel_env(nccl_config: Any = None) -> Group:
     """Join the other ranks; returns the group of all of them.
 
     A process that `minipd launch` (or `mpiexec ... python -m mpi4py`) started becomes its rank; any other is rank 0 of
-    1; a simulated rank is what it is.  Everything else of the process's context, its seed for instance, stays.
+    1, with a warning; a simulated rank is what it is.  Everything else of the process's context, its seed for instance,
+    stays.
     Raises: InputError if there is no MPI to be had although ranks were started.
 
+    >>> import warnings
+    >>> warnings.simplefilter("ignore")
     >>> init_parallel_env()
     rank: 0, nranks: 1, id: 0, ranks: 0; name: _default_pg
     >>> destroy_process_group()
     """
     ctx = current()
-    if not ctx.groups:
-        if ctx.comm is None and not os.environ.keys().isdisjoint(STARTED):
-            _become(ctx, connect())
-        ctx.groups[0] = Group(ctx.rank, 0, list(range(ctx.world_size)), "_default_pg")
+    if 0 not in ctx.groups:
+        if current_comm().size < 2:
+            warnings.warn("Currently not a parallel execution environment: init_parallel_env finds this rank alone "
+                          "(`minipd launch -n 2 script.py` starts two)", stacklevel=2)
+        ctx.groups[0] = Group(ctx.rank, 0, list(range(ctx.world_size)), name="_default_pg")
     return ctx.groups[0]
 
 
-def _become(ctx: Any, comm: Any) -> None:
-    """The context of a process is that of a rank from now on."""
-    ctx.rank, ctx.world_size, ctx.comm = comm.rank, comm.size, comm
-    if ctx.middle is not None:
-        ctx.middle = Dist(comm.rank)
-        ctx.compose()
-
-
 def is_initialized() -> bool:
-    """Whether `init_parallel_env` has been called."""
-    return bool(current().groups)
+    """Whether this rank and others have joined each other (`init_parallel_env`); False for a process alone."""
+    ctx = current()
+    return bool(ctx.groups) and ctx.world_size > 1
+
+
+def is_available() -> bool:
+    """Whether ranks can communicate: always (without MPI, simulated ones)."""
+    return True
 
 
 def new_group(ranks: Sequence[int] | None = None, backend: str | None = None, timeout: Any = None,
               nccl_comm_init_option: int = 0, nccl_config: Any = None) -> Group:
-    """A group of some ranks (None: of all).  Every rank calls it, also those that are not in the group.
+    """A group of some ranks (None: of all), in ascending order.  Every rank calls it, also those that are not in it.
 
-    Raises: ValueError for ranks that are not different numbers of ranks that were started.
+    Raises: ValueError for ranks that are not different numbers of ranks that were started, or an unknown backend.
     """
     ctx = current()
     everyone = existing(None, "new_group").ranks
-    chosen = everyone if ranks is None else [int(r) for r in ranks]
+    chosen = everyone if ranks is None else sorted(int(r) for r in ranks)
     if not chosen or len(set(chosen)) < len(chosen) or not set(chosen) <= set(everyone):
         raise ValueError(f"new_group: expected different ranks of 0 to {len(everyone) - 1}, got {list(chosen)}")
-    number = max(ctx.groups) + 1
+    if backend is not None and backend not in BACKENDS:
+        raise ValueError(f"new_group: expected a backend of {', '.join(BACKENDS)}, got {backend!r}")
+    number = ctx.counters["_process_group"] + FIRST_GROUP
+    ctx.counters["_process_group"] += 1
     at = chosen.index(ctx.rank) if ctx.rank in chosen else -1
-    ctx.groups[number] = Group(at, number, list(chosen), f"_default_pg{number}")
+    ctx.groups[number] = Group(at, number, list(chosen), name=f"_default_pg{number}")
     return ctx.groups[number]
 
 
@@ -111,38 +200,79 @@ def destroy_process_group(group: Group | None = None) -> None:
     """Forget a group.  Without one, all of them, after waiting for the other ranks: the end of what `init_parallel_env`
     began.
 
-    Raises: CommError if a message to this rank was never received.
+    Raises: CommError if a message to this rank was never received; RuntimeError before `init_parallel_env`.
     """
     ctx = current()
+    if not ctx.groups:
+        raise RuntimeError(NOT_INITIALIZED.format("destroy_process_group"))
     given = existing(group, "destroy_process_group")
     if given.id:
         del ctx.groups[given.id]
         return
+    end_tasks(ctx)
     ctx.groups.clear()
     close = getattr(ctx.comm, "close", None)
     if close is not None:
         close()
 
 
+def shutdown_process_group(group: Group | None = None) -> None:
+    """Let a group (None: all but that of all ranks) rest; its collectives raise until `restart_process_group`."""
+    _shut(group, True, "shutdown_process_group")
+
+
+def restart_process_group(group: Group | None = None) -> None:
+    """Let a group (None: all) communicate again after `shutdown_process_group`."""
+    _shut(group, False, "restart_process_group")
+
+
+def _shut(group: Group | None, shut: bool, what: str) -> None:
+    end_tasks(current())
+    for g in [existing(group, what)] if group is not None else current().groups.values():
+        g.shut = shut and (group is not None or g.id != 0)
+
+
 def get_rank(group: Group | None = None) -> int:
-    """The number of this rank, from 0; with a group, among its members (-1 if it is none)."""
-    return current().rank if group is None else group.rank
+    """The number of this rank, from 0; with a group, among its members (-1 if it is none).
+
+    A rank that a launcher started knows it from the beginning.
+    """
+    return own_rank()[0] if group is None else group.rank
 
 
 def get_world_size(group: Group | None = None) -> int:
     """How many ranks there are; with a group, how many members (-1 on a rank that is none)."""
-    return current().world_size if group is None else group.world_size
+    return own_rank()[1] if group is None else group.world_size
+
+
+def get_backend(group: Group | None = None) -> str:
+    """What a group (None: of all ranks) communicates through, in Paddle's words: "GLOO" on CPUs, "NCCL" on GPUs.
+
+    Raises: RuntimeError on a rank that is none of the group.
+    """
+    given = existing(group, "get_backend")
+    if not given.is_member():
+        raise RuntimeError(f"get_backend: Invalid group specified: rank {current().rank} is not in {given.ranks}")
+    return given.backend
+
+
+NOT_INITIALIZED = ("{}: The global group is not initialized: this process is alone.  Start ranks (minipd launch -n 2 "
+                   "script.py), or call init_parallel_env() for a group of one")
 
 
 def existing(group: Group | None, what: str) -> Group:
-    """The group meant (None: of all ranks).
+    """The group meant (None: of all ranks, which a rank joins here if it has not yet).
 
-    Raises: RuntimeError before `init_parallel_env`, ValueError for a group that was destroyed.
+    Raises: RuntimeError in a process alone before `init_parallel_env`, ValueError for a group that was destroyed.
     """
-    groups = current().groups
-    if not groups:
-        raise RuntimeError(f"{what}: expected ranks that know each other; call init_parallel_env() first")
-    found = groups.get(0 if group is None else group.id)
+    ctx = current()
+    if group is None and 0 not in ctx.groups:
+        if ctx.comm is None and not is_started():
+            raise RuntimeError(NOT_INITIALIZED.format(what))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")             # that a world of one is alone: it was asked for
+            return init_parallel_env()
+    found = ctx.groups.get(0 if group is None else group.id)
     if found is None or group is not None and found is not group:
         raise ValueError(f"{what}: expected a group that exists, got {group}, which was destroyed")
     return found
@@ -151,8 +281,11 @@ def existing(group: Group | None, what: str) -> Group:
 def entered(group: Group | None, what: str) -> Group | None:
     """The group, on its members; elsewhere None, with a warning, as in Paddle."""
     found = existing(group, what)
+    if found.shut:
+        raise RuntimeError(f"{what}: expected a group that communicates, got {found}, which was shut down; call "
+                           "restart_process_group")
     if found.is_member():
         return found
-    warnings.warn(f"{what}: rank {current().rank} is not in the group of the ranks {found.ranks}, so it does nothing",
-                  stacklevel=3)
+    warnings.warn(f"Current global rank {current().rank} is not in group {found.name} of the ranks {found.ranks}: "
+                  f"{what} does nothing", stacklevel=3)
     return None

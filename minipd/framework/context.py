@@ -59,7 +59,8 @@ class RankContext:
         self.default_dtype = dtypes.float32.np
         self.rng = Generator()
         self.mesh: Any = None
-        self.groups: dict[int, Any] = {}    # of ranks that communicate, by number (`dist.collective`)
+        self.groups: dict[int, Any] = {}    # of ranks that communicate, by number (`dist.group`)
+        self.tasks: list[Any] = []          # communication that has begun, and that nobody has waited for yet
         self.flags: dict[str, Any] = {}
         self.counters: defaultdict[str, int] = defaultdict(int)
         self.lazy_init = False

@@ -162,11 +162,11 @@ def test_groups():
             dist.barrier(pair)
         return found, x.tolist(), [t.tolist() for t in gathered], repr(pair)
     ranks = on_ranks(run)
-    for rank, at in ((0, 1), (2, 0)):
-        assert ranks[rank][0] == (at, [2, 0], 2, 2, True, at, 2, [1, -1, 0], 1, [0, 1, 2], True, rank, 3)
-        assert ranks[rank][1:3] == ([20, 22], [[20, 21], [0, 1]])
-    assert ranks[1][0] == (-1, [2, 0], 2, -1, False, -1, -1, [-1, -1, -1], 1, [0, 1, 2], True, 1, 3)
-    assert ranks[1][1:] == ([10, 11], [], "rank: -1, nranks: 2, id: 1, ranks: 2, 0; name: _default_pg1")
+    for rank, at in ((0, 0), (2, 1)):                   # in ascending order, as in Paddle
+        assert ranks[rank][0] == (at, [0, 2], 2, 2, True, at, 2, [0, -1, 1], 10, [0, 1, 2], True, rank, 3)
+        assert ranks[rank][1:3] == ([20, 22], [[0, 1], [20, 21]])
+    assert ranks[1][0] == (-1, [0, 2], 2, -1, False, -1, -1, [-1, -1, -1], 10, [0, 1, 2], True, 1, 3)
+    assert ranks[1][1:] == ([10, 11], [], "rank: -1, nranks: 2, id: 10, ranks: 0, 2; name: _default_pg10")
 
 
 def test_a_rank_that_is_not_in_the_group_does_nothing_and_says_so():
@@ -177,15 +177,16 @@ def test_a_rank_that_is_not_in_the_group_does_nothing_and_says_so():
             warnings.simplefilter("always")
             task = dist.all_reduce(x, group=pair)
         return task is None, x.tolist(), [str(w.message) for w in caught]
-    assert on_ranks(run)[2] == (True, [20, 21], ["all_reduce: rank 2 is not in the group of the ranks [0, 1], so it "
-                                                 "does nothing"])
+    assert on_ranks(run)[2] == (True, [20, 21], ["Current global rank 2 is not in group _default_pg10 of the ranks "
+                                                 "[0, 1]: all_reduce does nothing"])
 
 
 # ---------------------------------------------------------------------------------------------------- environment
 def test_a_process_alone_is_rank_0_of_1():
     def run():
         assert not dist.is_initialized()
-        group = dist.init_parallel_env()
+        with pytest.warns(UserWarning, match="Currently not a parallel execution environment"):
+            group = dist.init_parallel_env()
         x, out, objects = paddle.to_tensor([1.0, 2.0]), [], []
         dist.all_reduce(x)
         dist.all_gather(out, x)
@@ -200,7 +201,7 @@ def test_a_process_alone_is_rank_0_of_1():
         return *found, dist.is_initialized()
     token = enter(RankContext())
     try:
-        assert run() == ([1, 2], [[2, 4]], ["o"], [0], True, True, False)
+        assert run() == ([1, 2], [[2, 4]], ["o"], [0], False, True, False)
     finally:
         leave(token)
 
@@ -215,11 +216,12 @@ def test_what_the_context_had_stays():
             warnings.simplefilter("always")
             missing = dist.get_group(group.id)
         return current().rng.initial_seed, missing, str(caught[0].message)
+
     def seeded(mesh):
         paddle.seed(9)
         dist.init_parallel_env()
         return run(dist.get_rank())
-    assert on_mesh("x=2", seeded) == [(9, None, "Group 1 is not initialized.")] * 2
+    assert on_mesh("x=2", seeded) == [(9, None, "Group 10 is not initialized.")] * 2
 
 
 # --------------------------------------------------------------------------------------------------------- errors
@@ -267,10 +269,24 @@ def test_a_message_of_another_shape():
     on_ranks(run)
 
 
-def test_before_init_parallel_env():
-    for call in (lambda: dist.all_reduce(paddle.zeros([1])), dist.new_group, dist.barrier):
-        with pytest.raises(RuntimeError, match="expected ranks that know each other; call init_parallel_env"):
-            on_mesh("x=1", lambda mesh, c=call: c())
+def test_a_process_alone_before_init_parallel_env():
+    token = enter(RankContext())
+    try:
+        for call in (lambda: dist.all_reduce(paddle.zeros([1])), dist.new_group, dist.barrier, dist.get_backend,
+                     dist.destroy_process_group):
+            with pytest.raises(RuntimeError, match="The global group is not initialized: this process is alone"):
+                call()
+    finally:
+        leave(token)
+
+
+def test_ranks_join_each_other_when_they_need_to():
+    def run(mesh):
+        before = dist.is_initialized(), dist.get_rank(), dist.get_world_size()
+        x = paddle.to_tensor([current().rank + 1.0])
+        dist.all_reduce(x)
+        return before, x.item(), dist.is_initialized(), dist.get_group().ranks
+    assert on_mesh("x=2", run) == [((False, r, 2), 3.0, True, [0, 1]) for r in range(2)]
 
 
 # ------------------------------------------------------------------------------------------------------ MPI ranks
@@ -281,7 +297,7 @@ import minipd.distributed as dist
 
 paddle.seed(3)
 x = dist.shard_tensor(paddle.ones([2]), dist.ProcessMesh([0]), [dist.Replicate()])     # before ranks are known
-assert (dist.get_rank(), dist.get_world_size(), dist.is_initialized()) == (0, 1, False)
+assert dist.get_world_size() == 3 and not dist.is_initialized()
 group = dist.init_parallel_env()
 rank, size = dist.get_rank(), dist.get_world_size()
 assert size == 3 and group.ranks == [0, 1, 2] and dist.is_initialized()
