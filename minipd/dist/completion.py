@@ -1,8 +1,11 @@
-"""Completion: give every value of a global program its placements.
+"""Completion: give every value of a global program its mesh and its placements.
 
 The program is evaluated under the dist interpreter over metas: the rules that place an eager call place an operation of
 a program, and nothing is computed or communicated.  The program itself does not change, only the types of its values;
 but for reshards where two branches place a result differently.
+
+What nobody has placed is replicated, if the program knows one mesh.  If it knows several, it stays an ordinary tensor,
+which every rank has.
 """
 
 from __future__ import annotations
@@ -12,10 +15,10 @@ from typing import Any
 
 from minipd.dist.control_flow import Branches
 from minipd.dist.dialect import DistTensorType
-from minipd.dist.interpreter import Dist
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement, Replicate, check_placements
-from minipd.dist.sharding import local_window
+from minipd.dist.static.evaluation import Survey, placed_meta
+from minipd.dist.static.marks import SOURCES, mix2dist
 from minipd.dist.value import DistValue
 from minipd.framework.context import MetaOnly, using
 from minipd.framework.meta import Meta
@@ -24,31 +27,81 @@ from minipd.ir.builtin import pushed_values
 from minipd.ir.evaluate import evaluate
 from minipd.ir.operation import Operation, user_error
 from minipd.ir.program import Program
+from minipd.ir.schema import op_attrs
 from minipd.ir.types import TensorType, VectorType
 
-__all__ = ["complete"]
+__all__ = ["complete", "completion"]
 
-Marks = Callable[[Operation], tuple[Placement, ...]]
+Placements = tuple[Placement, ...]
+#: for an input or a parameter: placements (on the one mesh), a mesh and placements, or None for what no one places
+Marks = Callable[[Operation], Placements | tuple[ProcessMesh, Placements] | None]
 
 
-def complete(program: Program, mesh: ProcessMesh, marks: Marks) -> Program:
-    """Annotate a global program in place and return it.
+def complete(program: Program, mesh: ProcessMesh | None, marks: Marks) -> Program:
+    """Place inputs and state, annotate everything else; in place.  Returns the program.
 
-    marks(op): the placements of what an input (`pd_op.data`) or parameter (`builtin.parameter`) reads.  Other values
-    get theirs from the SPMD rules, results of branches those that both branches have (see `control_flow`).
+    marks(op): where what an input (`pd_op.data`) or parameter (`builtin.parameter`) reads is, and how.  `mesh` is where
+    placements alone are.  Marks in the program (`dist_op.shard_tensor`) count as well.
+    Other values get theirs from the SPMD rules, results of branches those that both branches have (`control_flow`).
     What has to hold of symbolic dimensions so that they split evenly is added to the program's constraints.
     """
-    with using(ground=MetaOnly(), middle=Dist(mesh.process_ids[0]), grad=False), program.constraints.collect():
-        env = evaluate(program, current().run, lambda op: read_meta(op, mesh, marks(op)), lambda op, payload: None,
-                       Branches(mesh))
+    for op in program.global_block():
+        if op.name() in SOURCES and (found := marks(op)) is not None:
+            place(op, *(found if type(found[0]) is ProcessMesh else (mesh, found)))     # type: ignore[misc]
+    mix2dist(program)
+    completion(program)
+    return program
+
+
+def place(op: Operation, mesh: ProcessMesh, placements: Placements) -> None:
+    """Give an input or a parameter its distributed type."""
+    value: Any = op.result(0)
+    placements = check_placements(placements, mesh, len(value.shape), user_error(op, "its marks"))
+    value.set_type(DistTensorType(value.shape, value.dtype, mesh, placements))
+
+
+def completion(program: Program) -> int:
+    """Give types to what has none yet, in place; returns how many values got one.
+
+    A program in which no value is on a mesh is left as it is.
+    """
+    found = meshes(program)
+    if not found:
+        return 0
+    only = found[0] if len(found) == 1 else None
+    sources = [op for op in program.global_block() if op.name() in SOURCES]
+    if only is not None:
+        for op in sources:
+            if not isinstance(op.result(0).type(), DistTensorType):
+                place(op, only, (Replicate(),) * only.ndim)
+    with using(ground=MetaOnly(), middle=Survey(), grad=False), program.constraints.collect():
+        env = evaluate(program, current().run, read_meta, lambda op, payload: None, Branches(only))
+    changed = 0
     for value, payload in env.items():
         if not isinstance(value.type(), TensorType):        # an end of a stack
             continue
-        placements = payload.placements if type(payload) is DistValue else (Replicate(),) * mesh.ndim
-        value.set_type(DistTensorType(value.shape, value.dtype, mesh, placements))
+        if type(payload) is DistValue:
+            kind: Any = DistTensorType(value.shape, value.dtype, payload.mesh, payload.placements)
+        elif only is not None:
+            kind = DistTensorType(value.shape, value.dtype, only, (Replicate(),) * only.ndim)
+        else:
+            continue
+        changed += value.type() != kind
+        value.set_type(kind)
     for op in program.walk():
         _complete_bundles(op)
-    return program
+    return changed
+
+
+def meshes(program: Program) -> list[ProcessMesh]:
+    """The meshes that a program mentions: in types of inputs and parameters, and in reshards."""
+    found: dict[ProcessMesh, None] = {}
+    for op in program.walk():
+        if op.name() in SOURCES and isinstance(kind := op.result(0).type(), DistTensorType):
+            found.setdefault(kind.mesh)
+        elif op.name() in ("dist_op.reshard", "dist_op.shard_tensor"):
+            found.setdefault(op_attrs(op)["mesh"])
+    return list(found)
 
 
 def _complete_bundles(op: Operation) -> None:
@@ -63,9 +116,10 @@ def _complete_bundles(op: Operation) -> None:
             result.set_type(pushed.type())
 
 
-def read_meta(op: Operation, mesh: ProcessMesh, placements: tuple[Placement, ...]) -> DistValue:
-    """The payload of an input, shapes only, as the first rank of the mesh sees it."""
+def read_meta(op: Operation) -> DistValue | Meta:
+    """The payload of an input, shapes only, as the first rank of its mesh sees it."""
     value: Any = op.result(0)
-    placements = check_placements(placements, mesh, len(value.shape), user_error(op, "its marks"))
-    shape, _ = local_window(value.shape, mesh, placements, mesh.process_ids[0])
-    return DistValue(Meta(shape, value.dtype), value.shape, value.dtype, mesh, placements)
+    kind = value.type()
+    if isinstance(kind, DistTensorType):
+        return placed_meta(value.shape, value.dtype, kind.mesh, kind.placements)
+    return Meta(value.shape, value.dtype)

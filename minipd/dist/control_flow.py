@@ -23,6 +23,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from minipd.dist.crossing import elsewhere
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement, Replicate
 from minipd.dist.rows import whole
@@ -32,7 +33,8 @@ from minipd.framework.rank import current
 from minipd.framework.row import ROWS
 from minipd.ir.builder import Builder
 from minipd.ir.evaluate import Walk
-from minipd.ir.operation import Operation, captured, user_error
+from minipd.ir.operation import Operation, captured, user_error, walk_inside
+from minipd.ir.schema import op_attrs
 from minipd.ir.trace import Trace
 from minipd.ir.types import DenseTensorType, StackType
 from minipd.ir.value import Value
@@ -46,19 +48,27 @@ Placements = tuple[Placement, ...]
 class Branches:
     """For completion: finds the placements of what branches yield, and of what travels on stacks."""
 
-    def __init__(self, mesh: ProcessMesh):
-        self.mesh = mesh
-        self.replicated: Placements = (Replicate(),) * mesh.ndim
+    def __init__(self, mesh: ProcessMesh | None):
+        self._mesh = mesh
+
+    @property
+    def mesh(self) -> ProcessMesh:
+        """Where the branch or loop is that is being evaluated."""
+        assert self._mesh is not None
+        return self._mesh
+
+    @property
+    def replicated(self) -> Placements:
+        return (Replicate(),) * self.mesh.ndim
 
     def __call__(self, op: Operation, env: Env, walk: Walk) -> None:
         """What `evaluate` asks of control flow."""
         match op.name():
-            case "pd_op.if":
+            case "pd_op.if" | "pd_op.while":
+                around, self._mesh = self._mesh, self.mesh_of(op, env)
                 self.enter(op, env)
-                self.branch(op, env, walk)
-            case "pd_op.while":
-                self.enter(op, env)
-                self.loop(op, env, walk)
+                (self.branch if op.name() == "pd_op.if" else self.loop)(op, env, walk)
+                self._mesh = around
             case "cf.stack_create":
                 self.create(op, env)
             case "cf.tuple_push":
@@ -72,6 +82,27 @@ class Branches:
             case _:
                 raise NotImplementedError(user_error(op, "expected control flow that can be distributed (pd_op.if, "
                                                      "pd_op.while); run this program on one rank, or write it without"))
+
+    def mesh_of(self, op: Operation, env: Env) -> ProcessMesh:
+        """The mesh on which everything is that a branch or loop reads and computes.
+
+        Raises: NotImplementedError if it is not one: ranks of other meshes do not know which way it goes.
+        """
+        found: dict[ProcessMesh, None] = {}
+        for value in (*op.operands_source(), *captured(op)):
+            if type(x := env.get(value)) is DistValue:
+                found.setdefault(x.mesh)
+        for inner in walk_inside(op):
+            if inner.name() == "dist_op.reshard":
+                found.setdefault(op_attrs(inner)["mesh"])
+        if len(found) == 1:
+            return next(iter(found))
+        if found or self._mesh is None:
+            where = " and ".join(f"{m.text()} of the ranks {m.process_ids}" for m in found) or "no mesh"
+            raise NotImplementedError(user_error(op, "expected control flow whose condition and values are on one mesh, "
+                                                 f"got {where}; reshard what it reads to one mesh before it, and its "
+                                                 "results behind it"))
+        return self._mesh
 
     def placed(self, x: Any, placements: Placements) -> DistValue:
         """A payload under `placements`."""
@@ -165,11 +196,22 @@ class Branches:
 class LocalBranches(Branches):
     """For partition: writes the branches and stacks of one rank's program, by the placements that completion found."""
 
-    def __init__(self, mesh: ProcessMesh, trace: Trace):
+    def __init__(self, mesh: ProcessMesh | None, trace: Trace, rank: int):
         super().__init__(mesh)
-        self.trace = trace
+        self.trace, self.rank = trace, rank
+
+    def elsewhere(self, op: Operation, env: Env) -> bool:
+        """Whether this rank has nothing of a branch or loop; its results are on the other ranks, too."""
+        if self.mesh.contains(self.rank):
+            return False
+        for result in op.results():
+            kind: Any = result.type()
+            env[result] = elsewhere(result.shape, result.dtype, self.mesh, kind.placements)
+        return True
 
     def branch(self, op: Operation, env: Env, walk: Walk) -> None:
+        if self.elsewhere(op, env):
+            return
         condition = self.local(self.placed(env[op.operand_source(0)], self.replicated))
         new = self.trace.build.build("pd_op.if", [condition], dict(op.attributes), num_regions=2)
         placements = [r.type().placements for r in op.results()]                # type: ignore[attr-defined]
@@ -186,6 +228,8 @@ class LocalBranches(Branches):
             env[result] = DistValue(local, result.shape, result.dtype, self.mesh, placed)
 
     def loop(self, op: Operation, env: Env, walk: Walk) -> None:
+        if self.elsewhere(op, env):
+            return
         placements = [self.replicated, *(r.type().placements for r in op.results())]        # type: ignore[attr-defined]
 
         def locals_of(payloads: Iterable[Any]) -> list[Value]:

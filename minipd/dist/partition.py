@@ -3,6 +3,9 @@
 Partition *is* evaluation: the completed global program runs under the dist interpreter over a trace.  Each operation is
 appended with local operands, after the reshard steps that its SPMD rule asks for.  No second set of rules, and what an
 eager run communicates is what the program communicates.
+
+Where a program works on several meshes, a rank's program has what is on its own: the rest drops out, and what crosses
+is sent and received.
 """
 
 from __future__ import annotations
@@ -10,11 +13,12 @@ from __future__ import annotations
 from typing import Any
 
 from minipd.dist.control_flow import LocalBranches, renewed
+from minipd.dist.crossing import elsewhere
 from minipd.dist.dialect import DistTensorType
-from minipd.dist.interpreter import Dist
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Replicate
 from minipd.dist.sharding import local_window
+from minipd.dist.static.evaluation import Local
 from minipd.dist.value import DistValue
 from minipd.framework.context import using
 from minipd.framework.rank import current
@@ -27,51 +31,77 @@ from minipd.ir.trace import Trace
 __all__ = ["partition"]
 
 
-def partition(program: Program, mesh: ProcessMesh, rank: int) -> Program:
+def partition(program: Program, mesh: ProcessMesh | None, rank: int) -> Program:
     """The local program of `rank`.  `program` has been completed, and is left as it is.
 
+    mesh: the mesh of a program that knows one; None for several.
     State and inputs keep their names; their shapes are those of the rank's shards.  State is written back under the
-    placements it was read with; outputs keep the placements that the program gives them (see `output_types`).
+    placements it was read with; outputs keep the placements that the program gives them (see `output_types`).  State,
+    inputs and outputs that are on meshes without the rank are not in its program.
     Raises: ValueError for state that would be written otherwise than it is read, or is never read.
     """
     local = Program()
     trace = Trace(local)
-    state: dict[str, DistValue] = {}
+    state: dict[str, Any] = {}
 
-    def read(op: Operation) -> DistValue:
+    def read(op: Operation) -> Any:
         value: Any = op.result(0)
         kind = value.type()
-        shape, _ = local_window(value.shape, mesh, kind.placements, rank)
-        out = DistValue(trace.read(op, shape), value.shape, value.dtype, mesh, kind.placements)
+        if not isinstance(kind, DistTensorType):        # every rank has it
+            out = trace.read(op, value.shape)
+        elif not kind.mesh.contains(rank):
+            out = elsewhere(value.shape, value.dtype, kind.mesh, kind.placements)
+        else:
+            shape, _ = local_window(value.shape, kind.mesh, kind.placements, rank)
+            out = DistValue(trace.read(op, shape), value.shape, value.dtype, kind.mesh, kind.placements)
         if op.name() == "builtin.parameter":
             state[op.attributes["parameter_name"].value] = renewed(out)
         return out
 
     def write(op: Operation, payload: Any) -> None:
-        if type(payload) is not DistValue:              # a constant
+        kind = op.operand_source(0).type()
+        if type(payload) is not DistValue and mesh is not None:              # a constant
             payload = DistValue(payload, tuple(payload.shape), payload.dtype, mesh, (Replicate(),) * mesh.ndim)
         if op.name() == "builtin.set_parameter":
-            name = op.attributes["parameter_name"].value
-            if name not in state:
-                raise ValueError(f"state {name}: expected the program to read it before it is written, as {payload!r}, "
-                                 "for a read tells how it is placed; let the new value depend on the old one's shape")
-            if payload.held().placements != state[name].placements:
-                raise ValueError(f"state {name}: expected to be written as it is read, {state[name]!r}, got "
-                                 f"{payload.held()!r}; reshard the new value to the placements of the old one (match "
-                                 "does it)")
-        else:
-            payload = payload.moved(op.operand_source(0).type().placements, trace.run, rank)    # type: ignore
-        trace.write(op, payload.held().local)
+            check_state(op.attributes["parameter_name"].value, state, payload)
+        elif isinstance(kind, DistTensorType):
+            payload = payload.moved(kind.placements, trace.run, rank)
+        if type(payload) is not DistValue:
+            trace.write(op, payload)
+        elif payload.mesh.contains(rank):
+            trace.write(op, payload.held().local)
 
-    with using(ground=trace, middle=Dist(rank), grad=False), local.constraints.collect() as constraints:
+    with using(ground=trace, middle=Local(rank), grad=False), local.constraints.collect() as constraints:
         for c in program.constraints:
             constraints.add(c)
-        evaluate(program, current().run, read, write, LocalBranches(mesh, trace))
+        evaluate(program, current().run, read, write, LocalBranches(mesh, trace, rank))
     remove_dead_ops(local)
     return local
 
 
-def output_types(program: Program) -> dict[str, DistTensorType]:
-    """The (global) type of each output (`builtin.shadow_output`) of a completed program: shape, dtype, placements."""
+def check_state(name: str, state: dict[str, Any], new: Any) -> None:
+    """Raise ValueError unless state is written on the mesh, and with the placements, with which it is read."""
+    if name not in state:
+        raise ValueError(f"state {name}: expected the program to read it before it is written, as {new!r}, "
+                         "for a read tells how it is placed; let the new value depend on the old one's shape")
+    old = state[name]
+    if type(old) is type(new) is DistValue:
+        if old.mesh != new.mesh:
+            raise ValueError(f"state {name}: expected to be written on the mesh that it is read on, {old!r} on "
+                             f"{old.mesh.text()} of the ranks {old.mesh.process_ids}, got {new!r} on {new.mesh.text()} "
+                             f"of the ranks {new.mesh.process_ids}; reshard the new value to the mesh of the old one")
+        if old.placements != new.held().placements:
+            raise ValueError(f"state {name}: expected to be written as it is read, {old!r}, got "
+                             f"{new.held()!r}; reshard the new value to the placements of the old one (match "
+                             "does it)")
+    elif type(old) is DistValue or type(new) is DistValue:
+        raise ValueError(f"state {name}: expected to be written as it is read, {old!r}, got {new!r}, which is "
+                         f"{'on a mesh' if type(new) is DistValue else 'on none'}; place the state with shard_tensor "
+                         "on the mesh where it is computed")
+
+
+def output_types(program: Program) -> dict[str, Any]:
+    """The (global) type of each output (`builtin.shadow_output`) of a completed program: shape, dtype, and mesh and
+    placements if it is on a mesh."""
     return {op.attributes["output_name"].value: op.operand_source(0).type()                     # type: ignore[misc]
             for op in program.global_block() if op.name() == "builtin.shadow_output"}
