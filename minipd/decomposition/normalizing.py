@@ -7,7 +7,10 @@ from minipd.framework.dim import is_symbolic, prod, same
 from minipd.framework.tensor import Tensor
 from minipd.ops.creation import Full
 from minipd.ops.elementary import exp, log
+from minipd.ops.logic import isfinite
+from minipd.ops.math import where
 from minipd.ops.reduce import Max, Sum
+from minipd.ops.reshape import Squeeze
 
 __all__: list[str] = []
 
@@ -32,6 +35,17 @@ def log_softmax(x: Tensor, *, axis: int) -> Tensor:
     """z - log sum e^z with z = x - max."""
     z = shifted(x, axis)
     return z - log(Sum(exp(z), axis=(axis,), keepdim=True))
+
+
+@decompose_rule("logsumexp")
+def logsumexp(x: Tensor, *, axis: tuple, keepdim: bool = False) -> Tensor:
+    """max + log sum e^(x - max), with 0 in place of a maximum that is not finite, and of one of nothing."""
+    if any(same(x.payload.shape[a], 0) for a in axis):
+        return log(Sum(exp(x), axis=axis, keepdim=keepdim))
+    largest = Max(x, axis=axis, keepdim=True)
+    largest = where(isfinite(largest), largest, 0.0)
+    total = log(Sum(exp(x - largest), axis=axis, keepdim=keepdim))
+    return total + (largest if keepdim else Squeeze(largest, axis=axis))
 
 
 def shifted(x: Tensor, axis: int) -> Tensor:

@@ -14,7 +14,7 @@ from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.framework.whole import whole
 from minipd.ops.broadcast import Expand, ExpandAs
-from minipd.ops.by_number import GatherNd, IndexPut, ScatterNdAdd, an_axis, columns, gathered_shape, require_index
+from minipd.ops.by_number import GatherNd, IndexPut, ScatterNdAdd, an_axis, gathered_shape, places, require_index
 from minipd.ops.cast import cast
 from minipd.ops.creation import Arange, ones_like, to_tensor
 from minipd.ops.embedding import take_along_axis
@@ -40,22 +40,24 @@ class ScatterNdReduce:
 
     inplace = {0: 0}
 
-    def infer_meta(x, index, updates, *, reduce):
+    def infer_meta(x, index, updates, *, reduce, window=None):
         expected = gathered_shape("scatter_nd_reduce", x, index)
         if not shapes_agree(updates.shape, expected, "scatter_nd_reduce: the shape of updates"):
             raise ValueError(f"scatter_nd_reduce: expected updates of shape {list(expected)}, for {describe(x)} and an "
                              f"index {describe(index)}, got {describe(updates)}")
         return Meta(x.shape, x.dtype)
 
-    def kernel(xp, x, index, updates, *, reduce):
+    def kernel(xp, x, index, updates, *, reduce, window=None):
         out = xp.array(x)
-        getattr(xp, UFUNCS[reduce][0]).at(out, columns(xp, "scatter_nd_reduce", index, x.shape), updates)
+        at, part = places(xp, "scatter_nd_reduce", index, updates, x.shape, window)
+        getattr(xp, UFUNCS[reduce][0]).at(out, at, part)
         return out
 
-    def kernel_out(xp, out, x, index, updates, *, reduce):
+    def kernel_out(xp, out, x, index, updates, *, reduce, window=None):
         if out is not x:
             out[...] = x
-        getattr(xp, UFUNCS[reduce][0]).at(out, columns(xp, "scatter_nd_reduce", index, x.shape), updates)
+        at, part = places(xp, "scatter_nd_reduce", index, updates, x.shape, window)
+        getattr(xp, UFUNCS[reduce][0]).at(out, at, part)
 
     def vjp_x(g, x, index, updates, out, reduce):
         if reduce == "mul":

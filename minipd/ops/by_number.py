@@ -6,10 +6,15 @@
 
 A tuple of k numbers names a slice of the first k dimensions; tuples stand in the last dimension of `index`.  Negative
 numbers count from the end.  Where a place is named twice, adding adds both, and of two writes the last one stays.
+
+`window` is a *local* attribute of the rows that write, which only the SPMD rules set: (how many the whole axis has, the
+first that this operand holds), one such pair for each numbered dimension where tuples name a slice; None where the
+operand is the whole.  What falls to another shard is not written; a number that nobody has is an error here too.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from minipd.framework import dtype as dtypes
@@ -20,6 +25,7 @@ from minipd.framework.tensor import Tensor
 from minipd.ops.accumulate import add_at
 from minipd.ops.broadcast import as_operand, reduce_to
 from minipd.ops.creation import Arange, Full, full_like
+from minipd.ops.embedding import owned_rows
 from minipd.ops.logic import equal
 from minipd.ops.reshape import Reshape
 from minipd.ops.shapes import normalize_axis, shape_of, shapes_agree, stretches
@@ -52,6 +58,20 @@ def positions(xp: Any, what: str, index: Any, n: int) -> Any:
 def columns(xp: Any, what: str, index: Any, shape: tuple) -> tuple:
     """The numbers of each dimension: what an array is indexed with."""
     return tuple(positions(xp, what, index[..., i], shape[i]) for i in range(index.shape[-1]))
+
+
+def places(xp: Any, what: str, index: Any, part: Any, shape: tuple, window: Any) -> tuple[tuple, Any]:
+    """(what to index `shape` with, what of `part` belongs there): all, or, with a window, what falls into it.
+
+    part: a number, or what broadcasts to the slices at the tuples of numbers `index`.
+    """
+    if window is None:
+        return columns(xp, what, index, shape), part
+    found = columns(xp, what, index, tuple(total for total, _ in window))
+    local = [owned_rows(xp, at, n, first) for at, n, (_, first) in zip(found, shape, window, strict=False)]
+    owned = functools.reduce(xp.logical_and, (here for _, here in local))
+    part = xp.broadcast_to(part, (*index.shape[:-1], *shape[index.shape[-1]:]))
+    return tuple(at[owned] for at, _ in local), part[owned]
 
 
 def gathered_shape(what: str, x: Any, index: Any) -> tuple:
@@ -98,7 +118,7 @@ class IndexAdd:
 
     inplace = {0: 0}
 
-    def infer_meta(x, index, value, *, axis=0):
+    def infer_meta(x, index, value, *, axis=0, window=None):
         require_index("index_add", index)
         expected = (*x.shape[:axis], *index.shape, *x.shape[axis + 1:])
         if not shapes_agree(value.shape, expected, "index_add: the shape of value"):
@@ -106,15 +126,15 @@ class IndexAdd:
                              f"{describe(index)} along axis {axis}, got {describe(value)}")
         return Meta(x.shape, x.dtype)
 
-    def kernel(xp, x, index, value, *, axis=0):
+    def kernel(xp, x, index, value, *, axis=0, window=None):
         out = xp.array(x)
-        _index_add(xp, out, index, value, axis)
+        _index_add(xp, out, index, value, axis, window)
         return out
 
-    def kernel_out(xp, out, x, index, value, *, axis=0):
+    def kernel_out(xp, out, x, index, value, *, axis=0, window=None):
         if out is not x:
             out[...] = x
-        _index_add(xp, out, index, value, axis)
+        _index_add(xp, out, index, value, axis, window)
 
     def vjp_x(g):
         return g
@@ -123,12 +143,13 @@ class IndexAdd:
         return Gather(g, index, axis=axis)
 
 
-def _index_add(xp: Any, out: Any, index: Any, value: Any, axis: int) -> None:
+def _index_add(xp: Any, out: Any, index: Any, value: Any, axis: int, window: Any) -> None:
     if value.shape != (*out.shape[:axis], *index.shape, *out.shape[axis + 1:]):
         raise ValueError("index_add: a value of another shape")         # `infer_meta` says it better
-    at = positions(xp, "index_add", index, out.shape[axis]).reshape(-1)
-    value = value.reshape(*value.shape[:axis], at.size, *out.shape[axis + 1:])
-    add_at(xp, xp.moveaxis(out, axis, 0), (at,), xp.moveaxis(value, axis, 0))
+    value = value.reshape(*value.shape[:axis], index.size, *out.shape[axis + 1:])
+    out, value = xp.moveaxis(out, axis, 0), xp.moveaxis(value, axis, 0)
+    at, value = places(xp, "index_add", index.reshape(-1, 1), value, out.shape, None if window is None else (window,))
+    add_at(xp, out, at, value)
 
 
 @op("gather_nd", Trait.EXACT, Trait.ALLOCATES)
@@ -151,22 +172,22 @@ class ScatterNdAdd:
 
     inplace = {0: 0}
 
-    def infer_meta(x, index, updates):
+    def infer_meta(x, index, updates, *, window=None):
         expected = gathered_shape("scatter_nd_add", x, index)
         if not shapes_agree(updates.shape, expected, "scatter_nd_add: the shape of updates"):
             raise ValueError(f"scatter_nd_add: expected updates of shape {list(expected)}, for {describe(x)} and an "
                              f"index {describe(index)}, got {describe(updates)}")
         return Meta(x.shape, x.dtype)
 
-    def kernel(xp, x, index, updates):
+    def kernel(xp, x, index, updates, *, window=None):
         out = xp.array(x)
-        _scatter_add(xp, out, index, updates)
+        _scatter_add(xp, out, index, updates, window)
         return out
 
-    def kernel_out(xp, out, x, index, updates):
+    def kernel_out(xp, out, x, index, updates, *, window=None):
         if out is not x:
             out[...] = x
-        _scatter_add(xp, out, index, updates)
+        _scatter_add(xp, out, index, updates, window)
 
     def vjp_x(g):
         return g
@@ -175,11 +196,13 @@ class ScatterNdAdd:
         return GatherNd(g, index)
 
 
-def _scatter_add(xp: Any, out: Any, index: Any, updates: Any) -> None:
+def _scatter_add(xp: Any, out: Any, index: Any, updates: Any, window: Any) -> None:
     if updates.shape != (*index.shape[:-1], *out.shape[index.shape[-1]:]):
         raise ValueError("scatter_nd_add: updates of another shape")    # `infer_meta` says it better
-    places = tuple(p.reshape(-1) for p in columns(xp, "scatter_nd_add", index, out.shape))
-    add_at(xp, out, places, updates.reshape(places[0].size, *out.shape[len(places):]))
+    count = index.shape[-1]
+    index = index.reshape(-1, count)
+    updates = updates.reshape(len(index), *out.shape[count:])
+    add_at(xp, out, *places(xp, "scatter_nd_add", index, updates, out.shape, window))
 
 
 @op("index_put", Trait.EXACT, Trait.INPLACE)
@@ -188,22 +211,24 @@ class IndexPut:
 
     inplace = {0: 0}
 
-    def infer_meta(x, index, value):
+    def infer_meta(x, index, value, *, window=None):
         part = gathered_shape("index_put", x, index)
         if not stretches("index_put", shape_of(value), part):
             raise ValueError(f"index_put: expected a value that broadcasts to the part written, of shape {list(part)}, "
                              f"got shape {list(shape_of(value))}")
         return Meta(x.shape, x.dtype)
 
-    def kernel(xp, x, index, value):
+    def kernel(xp, x, index, value, *, window=None):
         out = xp.array(x)
-        out[columns(xp, "index_put", index, x.shape)] = value
+        at, part = places(xp, "index_put", index, value, x.shape, window)
+        out[at] = part
         return out
 
-    def kernel_out(xp, out, x, index, value):
+    def kernel_out(xp, out, x, index, value, *, window=None):
         if out is not x:
             out[...] = x
-        out[columns(xp, "index_put", index, x.shape)] = value
+        at, part = places(xp, "index_put", index, value, x.shape, window)
+        out[at] = part
 
     def vjp_x(g, index):
         return IndexPut(g, index, 0.0)

@@ -27,23 +27,30 @@ class Multinomial:
     """Numbers of categories, each drawn with probability proportional to its weight.
 
     x: weights [..., categories]; key: int64[2]; -> int64 [..., num_samples]
+    window: a local attribute, (how many rows the whole has in each dimension, the first of this rank in each).
     """
 
-    def infer_meta(x, key, *, num_samples, replacement=False):
+    def infer_meta(x, key, *, num_samples, replacement=False, window=None):
         return Meta((*x.shape[:-1], num_samples), dtypes.int64.np)
 
-    def kernel(xp, x, key, *, num_samples, replacement=False):
+    def kernel(xp, x, key, *, num_samples, replacement=False, window=None):
         x = x.astype(np.float64)
         _check_weights(xp, x, num_samples, replacement)
+
+        def drawn(n):
+            """n uniform numbers for each row."""
+            part = None if window is None else ((*window[0], n), (*window[1], 0))
+            return philox.uniform(key, (*x.shape[:-1], n), dtype=np.float64, window=part)
+
         if replacement:                 # where a uniform number falls among the sums of weights; a row is at its number
             rows = x.reshape(-1, x.shape[-1]).cumsum(-1)
             at = xp.arange(len(rows))[:, None]
-            u = philox.uniform(key, (len(rows), num_samples), dtype=np.float64)
+            u = drawn(num_samples).reshape(len(rows), num_samples)
             found = xp.searchsorted((rows / rows[:, -1:] + at).reshape(-1), (u + at).reshape(-1), "right")
             return (found.reshape(u.shape) - at * x.shape[-1]).reshape(*x.shape[:-1], num_samples)
         # Clocks that ring at rate x: those that ring first.  (Efraimidis, Spirakis 2006.)
         with xp.errstate(divide="ignore"):
-            ring = -xp.log(1.0 - philox.uniform(key, x.shape, dtype=np.float64)) / x
+            ring = -xp.log(1.0 - drawn(x.shape[-1])) / x
         return xp.argsort(xp.where(x > 0, ring, np.inf), axis=-1, kind="stable")[..., :num_samples]
 
 

@@ -44,7 +44,8 @@ class OverlapAdd:
         out = xp.zeros((*lead, frames + blocks - 1, hop_length), x.dtype)
         for i in range(blocks):
             out[..., i:i + frames, :] += padded[..., i, :]
-        return out.reshape(*lead, -1)[..., :(frames - 1) * hop_length + length]
+        whole = out.reshape(*lead, (frames + blocks - 1) * hop_length)
+        return whole[..., :(frames - 1) * hop_length + length]
 
     def vjp_x(g, x: Meta, hop_length):
         return Frame(g, frame_length=x.shape[-2], hop_length=hop_length)

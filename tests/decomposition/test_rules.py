@@ -89,7 +89,7 @@ SPECIAL = np.array([[0.5, np.nan, 1.0], [np.inf, 2.0, -1.0], [-np.inf, -np.inf, 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name, attrs", [
     ("softmax", {"axis": 1}), ("softmax", {"axis": 0}), ("mean", {"axis": (1,)}), ("mean", {"axis": (0, 1)}),
-    ("sigmoid", {}), ("silu", {})])
+    ("sigmoid", {}), ("silu", {}), ("logsumexp", {"axis": (1,)}), ("logsumexp", {"axis": (0, 1), "keepdim": True})])
 def test_nan_and_infinity_go_where_the_kernel_puts_them(name, attrs, dtype):
     check(name, (SPECIAL.astype(dtype),), attrs)
 

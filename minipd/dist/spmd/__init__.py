@@ -6,6 +6,7 @@
 
     elementwise.py  reduction.py  linalg.py  manipulation.py  reshape.py  indexing.py  loss.py  creation.py
     optimizer.py  recurrent.py  windows.py  identity.py (reshard, match)
+    along.py  aggregate.py  by_number.py  diagonal.py  matrices.py  spectral.py  random_numbers.py
     general.py      tables of the rows that need no rule of their own
 
 >>> import numpy as np
@@ -20,7 +21,11 @@
 
 from minipd.dist import rows  # noqa: F401  (so that they are there to get their column)
 from minipd.dist.spmd import (  # noqa: F401  (their rules enter the table when they are imported)
+    aggregate,
+    along,
+    by_number,
     creation,
+    diagonal,
     elementwise,
     general,
     identity,
@@ -28,11 +33,14 @@ from minipd.dist.spmd import (  # noqa: F401  (their rules enter the table when 
     linalg,
     loss,
     manipulation,
+    matrices,
     norm,
     optimizer,
+    random_numbers,
     recurrent,
     reduction,
     reshape,
+    spectral,
     windows,
 )
 from minipd.dist.spmd.inference import infer

@@ -1,8 +1,8 @@
-"""Rules for operators that need none of their own, by three tables: those that work element by element, those whose
-operands must be whole, and those that are several others.
+"""Rules for operators that need none of their own, by tables: those that work element by element, those that are asked
+about a shape only, those whose operands must be whole, and those that are several others.
 
 A row in `WHOLE` is right on any mesh and parallel on none: its operands are gathered, and every rank computes all of
-it, as Paddle does where an operator has no rule.  A row moves out of this table when somebody writes its rule.
+it, as Paddle does where an operator has no rule.  Each has its reason there.
 A row in `PARTS` is one that passes have made of others: on a mesh it is these again, each placed by its own rule.
 """
 
@@ -12,7 +12,7 @@ import inspect
 from typing import Any
 
 from minipd.dist.placements import Replicate
-from minipd.dist.spmd.notation import Notation, pointwise
+from minipd.dist.spmd.notation import Notation, broadcast, shape_of
 from minipd.dist.spmd.table import DECOMPOSE, Call, Inferred, spmd, spmd_placed
 from minipd.framework.row import ROWS
 
@@ -26,23 +26,21 @@ ceil clip floor round sign trunc
 atan2 copysign floor_divide fmax fmin gcd hypot lcm logaddexp nextafter remainder
 digamma erf erfinv gammainc gammaincc i0 i0e i1 i1e lgamma polygamma
 bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
-isinf isnan logical_xor signbit
+frexp isinf isnan logical_xor signbit
 """
 
-WHOLE = """
-as_complex as_real fft_c2c fft_c2r fft_r2c frame numel overlap_add shape64
-gather gather_nd index_add index_put scatter_nd_add scatter_nd_reduce
-cholesky determinant eig eigh inverse lu matrix_exp pinv pivots_to_permutation qr slogdet solve svd
-triangular_solve
-binomial multinomial poisson randint randperm standard_gamma
-argsort kthvalue mode searchsorted topk
-all any logsumexp prod
-cummax cummin cumprod cumsum logcumsumexp
-frexp isin
-as_strided diagonal fill_diagonal_tensor flip roll view_dtype
-eye linspace
-assert draw_key print
-"""
+#: of no operand is more than the shape read, which every rank knows: nothing is communicated
+SHAPES = "numel shape64"
+
+#: why the operands of these are gathered: reason -> rows
+WHOLE = {
+    "how many random words a number takes depends on its parameters, and where the next one's begin on that":
+        "binomial poisson standard_gamma",
+    "each place depends on the random words of all": "randperm",
+    "an element is named by its number in the row-major order of the whole": "as_strided",
+    "no operand, and small: cheaper to make on every rank than to place": "eye linspace",
+    "what it does besides, it does with the whole value": "assert draw_key print",
+}
 
 PARTS = """
 fused_gemm_epilogue fused_conv2d_add_act fused_conv2d_residual_add_act
@@ -52,9 +50,12 @@ flash_attn fused_dot_product_attention fused_embedding_eltwise_layernorm fused_d
 
 
 def _pointwise(name: str) -> None:
+    row = ROWS[name]
+
     def rule(*operands: Any, **attrs: Any) -> Notation:
-        return pointwise(*operands)
-    rule.__signature__ = inspect.signature(ROWS[name].infer_meta)  # type: ignore[attr-defined]
+        ins, out = broadcast(*map(shape_of, operands))
+        return Notation(ins, (out,) * len(row.outputs))
+    rule.__signature__ = inspect.signature(row.infer_meta)  # type: ignore[attr-defined]
     spmd(name)(rule)
 
 
@@ -70,7 +71,7 @@ def _whole(name: str) -> None:
 
 for _name in POINTWISE.split():
     _pointwise(_name)
-for _name in WHOLE.split():
+for _name in (*SHAPES.split(), *" ".join(WHOLE.values()).split()):
     _whole(_name)
 for _name in PARTS.split():
     spmd_placed(_name)(lambda call: DECOMPOSE)

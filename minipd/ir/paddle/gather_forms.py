@@ -75,6 +75,7 @@ class IndexPut:
     """Ours takes indices side by side in one tensor, Paddle's one tensor for each axis."""
 
     def save(to, call):
+        call.expect(window=None)
         x, index, value = call.tensors
         columns = call.sources[1].shape[-1]
         sections, axis = to.ints([1] * columns), to.number(index.ndim - 1, "int32")

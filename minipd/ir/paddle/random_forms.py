@@ -109,6 +109,7 @@ class Multinomial:
     """The number of draws is an operand."""
 
     def save(to, call):
+        call.expect(window=None)
         number = to.number(call.attrs["num_samples"], "int32")
         call.flows = not call.sources[0].stop_gradient          # which Paddle does not deny
         return to.op("multinomial", [call.tensors[0], number], call.attrs, call.types)

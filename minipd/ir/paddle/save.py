@@ -284,6 +284,8 @@ class Saver:
 #: rows that are copied as they are
 PLAIN = frozenset({"full_int_array", "full"})
 CONSTANTS = ("pd_op.full", "pd_op.full_int_array")
+#: which part of the whole this process holds; what is written has no such parts
+LOCAL = "window"
 #: row -> which of its operands is the key of a random draw
 KEYS = {"uniform": 0, "gaussian": 0, "randint": 0, "randperm": 0, "dropout": 1, "multinomial": 1, "poisson": 1,
         "binomial": 2, "standard_gamma": 1}
@@ -316,7 +318,8 @@ def problem(row: Row) -> str | None:
         return f"Paddle has no operator {row.name}"
     if len(found.tensors) < len(row.inputs) or any(not o.optional for o in found.tensors[len(row.inputs):]):
         return f"Paddle's {row.name} takes {', '.join(o.name for o in found.tensors)}"
-    lost = [a for a in row.attrs if a not in found.attrs and a not in found.mutable]
+    lost = [a for a in row.attrs if a not in found.attrs and a not in found.mutable
+            and (a != LOCAL or row.name in SAVES)]
     if lost:
         return f"Paddle's {row.name} has no attribute {lost[0]}"
     asked = [a for a, (kind, default) in found.attrs.items()
@@ -336,8 +339,11 @@ def same(saver: Saver, call: Call) -> Sequence[Value]:
         raise InputError("an operator that Paddle has", user_error(call.op, wrong), "compute it with other operators")
     found = signature(call.row.name)
     assert found is not None
+    if LOCAL in call.attrs:
+        call.expect(**{LOCAL: None})
     place = {"place": call.op.attributes["place"]} if "place" in call.op.attributes else {}
-    return saver.op(call.row.name, operands(saver, call, found), {**call.shown, **place}, call.types)
+    shown = {name: value for name, value in call.shown.items() if name != LOCAL}
+    return saver.op(call.row.name, operands(saver, call, found), {**shown, **place}, call.types)
 
 
 def operands(saver: Saver, call: Call, found: Signature) -> list[Value | None]:
