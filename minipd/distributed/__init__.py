@@ -10,16 +10,29 @@ from minipd.dist.api import (
     unshard_dtensor,
 )
 from minipd.dist.collective import (
+    P2POp,
     ReduceOp,
     all_gather,
     all_gather_object,
     all_reduce,
     alltoall,
+    alltoall_single,
     barrier,
+    batch_isend_irecv,
     broadcast,
+    broadcast_object_list,
+    gather,
+    irecv,
+    isend,
     recv,
+    recv_object_list,
+    reduce,
     reduce_scatter,
+    scatter,
+    scatter_object_list,
     send,
+    send_object_list,
+    wait,
 )
 from minipd.dist.group import (
     Group,
@@ -41,10 +54,12 @@ from minipd.dist.placements import Partial, Placement, ReduceType, Replicate, Sh
 from minipd.distributed import fleet
 
 __all__ = [
-    "Group", "ParallelEnv", "ParallelMode", "Partial", "Placement", "ProcessMesh", "ReduceOp", "ReduceType",
-    "Replicate", "Shard", "all_gather", "all_gather_object", "all_reduce", "alltoall", "barrier", "broadcast",
-    "destroy_process_group", "dtensor_from_fn", "dtensor_from_local", "dtensor_to_local", "fleet", "get_backend",
-    "get_group", "get_rank", "get_world_size", "init_parallel_env", "is_available", "is_initialized", "new_group",
-    "recv", "reduce_scatter", "reshard", "restart_process_group", "send", "shard_layer", "shard_tensor",
-    "shutdown_process_group", "unshard_dtensor",
+    "Group", "P2POp", "ParallelEnv", "ParallelMode", "Partial", "Placement", "ProcessMesh", "ReduceOp", "ReduceType",
+    "Replicate", "Shard", "all_gather", "all_gather_object", "all_reduce", "alltoall", "alltoall_single", "barrier",
+    "batch_isend_irecv", "broadcast", "broadcast_object_list", "destroy_process_group", "dtensor_from_fn",
+    "dtensor_from_local", "dtensor_to_local", "fleet", "gather", "get_backend", "get_group", "get_rank",
+    "get_world_size", "init_parallel_env", "irecv", "is_available", "is_initialized", "isend", "new_group", "recv",
+    "recv_object_list", "reduce", "reduce_scatter", "reshard", "restart_process_group", "scatter",
+    "scatter_object_list", "send", "send_object_list", "shard_layer", "shard_tensor", "shutdown_process_group",
+    "unshard_dtensor", "wait",
 ]

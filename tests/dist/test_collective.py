@@ -121,11 +121,11 @@ def test_send_and_recv_in_a_ring():
 
 def test_objects_and_barrier():
     def run(rank):
-        found = ["stale"]
+        found = ["mine"]
         dist.all_gather_object(found, {"rank": rank})
         dist.barrier()
         return found
-    assert on_ranks(run) == [[{"rank": 0}, {"rank": 1}, {"rank": 2}]] * 3
+    assert on_ranks(run) == [["mine", {"rank": 0}, {"rank": 1}, {"rank": 2}]] * 3
 
 
 # --------------------------------------------------------------------------------------- writes are seen as writes
