@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from minipd.dist.crossing import elsewhere
+from minipd.dist.group import current_comm
 from minipd.dist.interpreter import Dist
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Partial, Placement, check_placements
@@ -46,8 +47,9 @@ def check_started(mesh: Any, what: str) -> int:
     A process that no launcher has started is rank 0 of any mesh, as in Paddle: it has its part of tensors, and what
     needs no other rank works.  (What does finds no communicator, and raises.)
     """
-    ctx = current()
     last = max(check_mesh(mesh, what).process_ids)
+    current_comm()                                      # joins the others, if a launcher has started this process
+    ctx = current()
     if ctx.comm is not None and last >= ctx.world_size:
         raise ValueError(f"{what}: expected a mesh of the ranks 0 to {ctx.world_size - 1} that were started, got "
                          f"{mesh.text()} of the ranks {mesh.process_ids}; start more ranks (minipd launch -n "
