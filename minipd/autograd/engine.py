@@ -100,7 +100,7 @@ class Pass:
         node, index = slot
         gs = self.pending.get(node)
         if gs is not None:
-            gs[index] = g if gs[index] is None else gs[index] + g
+            gs[index] = g if gs[index] is None else added(gs[index], g)
         else:
             gs = self.pending[node] = [None] * node.n_out
             gs[index] = g
@@ -110,7 +110,7 @@ class Pass:
         """A leaf's gradient is complete (if the leaf is still there).  As in Paddle, it is a tensor that takes part in
         differentiation."""
         if leaf is not None:
-            g = conj(g)
+            g = at_home(conj(g), leaf)
             leaf.grad = Tensor(self.owned(g).payload) if leaf.grad is None else leaf.grad + g
             leaf.grad.stop_gradient = False
 
@@ -232,6 +232,20 @@ def _with_history(t: Tensor, history: Slot | None) -> Tensor:
 def match(g: Tensor, like: Any) -> Tensor:
     """`g` with the placements of its primal."""
     return ROWS["match"](g, Tensor(like)) if hasattr(like, "placements") else g
+
+
+def added(a: Tensor, b: Tensor) -> Tensor:
+    """Two contributions to one gradient.  They may be on different meshes, where parts of a model that are on
+    different meshes use the same value; only `add_n` takes such operands."""
+    if type(a.payload) is np.ndarray or getattr(a.payload, "mesh", None) == getattr(b.payload, "mesh", None):
+        return a + b
+    return ROWS["add_n"](a, b)
+
+
+def at_home(g: Tensor, leaf: Tensor) -> Tensor:
+    """A leaf's gradient, on the leaf's mesh: it was used on a part of it, perhaps."""
+    mesh = getattr(leaf.payload, "mesh", None)
+    return g if mesh is None or getattr(g.payload, "mesh", mesh) == mesh else match(g, leaf.payload)
 
 
 def _roots(outputs: Any, given: Any, who: str) -> list[tuple[Tensor, Tensor]]:

@@ -12,6 +12,7 @@ from typing import Any
 from minipd.dist.crossing import cross, elsewhere
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement, Replicate
+from minipd.dist.rows import whole
 from minipd.dist.sharding import local_window
 from minipd.dist.spmd import DECOMPOSE, infer
 from minipd.dist.spmd.table import Decompose
@@ -22,7 +23,8 @@ from minipd.framework.tensor import Tensor
 
 __all__: list[str] = []
 
-MARKS = ("reshard", "match")        # the identity on the global value: nothing is left to run
+REPLICATE = Replicate()
+MARKS = ("reshard", "shard_tensor", "match")        # the identity on the global value: nothing is left to run
 CROSS = "to another mesh"
 REMEMBERED = 4096                   # calls; a loop whose attributes never repeat would remember for ever
 
@@ -43,49 +45,95 @@ class Dist:
             for p in payloads:
                 if type(p) is DistValue:
                     return self.run(lower, row, payloads, attrs, p.mesh)
-            if row.name == "reshard":               # where a tensor that every rank has becomes a distributed one
+            if row.name in MARKS[:2]:               # where a tensor that every rank has becomes a distributed one
                 return self.run(lower, row, payloads, attrs, attrs["mesh"])
             return lower(row, payloads, attrs)
         return run
 
     def run(self, lower: Callable, row: Any, payloads: Any, attrs: dict, mesh: ProcessMesh) -> Any:
         """One operator call on `mesh`."""
-        xs = [distributed(row, x, mesh, i in row.shape_only) for i, x in enumerate(payloads)]
-        key = (row.name, *[(x.shape, x.placements, x.dtype) if type(x) is DistValue else type(x) for x in xs],
-               mesh, *attrs.items())
-        call = self.cache.get(key)
+        xs: list = []
+        key: list = [row.name, mesh]
+        for x in payloads:
+            if type(x) is DistValue:
+                if x.mesh is not mesh and x.mesh != mesh:
+                    return self.run_between(lower, row, payloads, attrs)
+                if x.resolved is not None and len(xs) not in row.shape_only:
+                    x = x.resolved                              # a Partial that somebody needed is what it is now
+                key += x.shape, x.placements, x.dtype
+            elif hasattr(x, "dtype"):
+                x = DistValue(x, tuple(x.shape), x.dtype, mesh, (REPLICATE,) * mesh.ndim)   # every rank has it
+                key += x.shape, None, x.dtype
+            else:
+                key.append(type(x))
+            xs.append(x)
+        if attrs:
+            key += attrs.items()
+        call = self.cache.get(known := tuple(key))
         if call is None:
             if len(self.cache) >= REMEMBERED:
                 self.cache.clear()
-            call = self.cache[key] = self.plan_call(row, xs, attrs, mesh)
+            call = self.cache[known] = self.plan_call(row, xs, attrs, mesh)
         if call is DECOMPOSE:
             return _decomposed(row, xs, attrs)
         if call is CROSS:
-            return cross(xs[0], attrs["mesh"], tuple(attrs["placements"]), self.rank)
-        inputs, outputs, metas, local_attrs = call
-        if not mesh.contains(self.rank):
-            for i, x in enumerate(xs):              # what the mesh's ranks resolve for this call is resolved here, too
-                if type(x) is DistValue and i not in row.shape_only:
-                    x.moved(inputs[i], lower, self.rank)
+            return self.cross(xs[0], attrs["mesh"], tuple(attrs["placements"]), lower)
+        inputs, outputs, metas, local_attrs, here = call
+        locals_: list = []
+        for i, wanted in enumerate(inputs):
+            x = xs[i]
+            if type(x) is DistValue:
+                if x.placements != wanted:
+                    if i not in row.shape_only:
+                        xs[i] = x = x.moved(wanted, lower, self.rank)
+                    elif here:
+                        x = shape_of_shard(x, wanted, self.rank)
+                x = x.local
+            locals_.append(x)
+        if not here:                    # only noted, above, what the mesh's ranks have resolved for this call
             outs = tuple(elsewhere(m.shape, m.dtype, mesh, p) for m, p in zip(metas, outputs, strict=True))
             return outs if row.multi else outs[0]
-        for i, x in enumerate(xs):
-            if type(x) is DistValue and x.placements != inputs[i]:
-                xs[i] = (shape_of_shard(x, inputs[i], self.rank) if i in row.shape_only else
-                         x.moved(inputs[i], lower, self.rank))
         if row.name in MARKS:
             return xs[0]
-        out = lower(row, [x.local if type(x) is DistValue else x for x in xs],
-                    attrs if local_attrs is None else local_attrs)
+        out = lower(row, locals_, attrs if local_attrs is None else local_attrs)
         if row.multi:
             return tuple(DistValue(o, m.shape, m.dtype, mesh, p) for o, m, p in zip(out, metas, outputs, strict=True))
         return DistValue(out, metas[0].shape, metas[0].dtype, mesh, outputs[0])
 
+    def run_between(self, lower: Callable, row: Any, payloads: Any, attrs: dict) -> Any:
+        """One operator call with operands on several meshes.
+
+        Three calls have a meaning there.  `match` brings a gradient to where its primal is.  What is replicated on a
+        larger mesh is there on a part of it as well, and nothing moves.  A sum of gradients' sums (`add_n`), as for a
+        norm of all parameters wherever they are, is made by the ranks of all the meshes together.
+
+        Raises: ValueError for any other call.
+        """
+        xs = [p.held() if type(p) is DistValue and i not in row.shape_only else p for i, p in enumerate(payloads)]
+        if row.name == "match":
+            return self.cross(xs[0], xs[1].mesh, whole(xs[1].placements), lower)
+        meshes = list(dict.fromkeys(x.mesh for x in xs if type(x) is DistValue))
+        small = min(meshes, key=lambda mesh: mesh.size)
+        if all(covers(x, small) for x in xs if type(x) is DistValue and x.mesh != small):
+            return self.run(lower, row, [on_part(x, small) if type(x) is DistValue else x for x in xs], attrs, small)
+        if row.name == "add_n":
+            together = ProcessMesh(sorted({rank for mesh in meshes for rank in mesh.process_ids}))
+            ys = [self.cross(x, together, (REPLICATE,), lower) for x in xs]
+            return self.run(lower, row, ys, attrs, together)
+        one, other = (next(x for x in xs if type(x) is DistValue and x.mesh == mesh) for mesh in meshes[:2])
+        raise ValueError(f"{row.name}: expected operands on one mesh, got {one!r} on {one.mesh.text()} of the ranks "
+                         f"{one.mesh.process_ids} and {other!r} on {other.mesh.text()} of the ranks "
+                         f"{other.mesh.process_ids}; reshard one to the other's mesh")
+
+    def cross(self, x: DistValue, mesh: ProcessMesh, placements: tuple[Placement, ...], lower: Callable) -> DistValue:
+        """The value of x on another mesh."""
+        return cross(x, mesh, placements, self.rank)
+
     def plan_call(self, row: Any, xs: list, attrs: dict, mesh: ProcessMesh) -> Any:
         """(input placements, output placements, global metas of the results, attributes of this rank or None where they
-        are the call's own), or DECOMPOSE, or CROSS."""
+        are the call's own, whether this rank is in the mesh), or DECOMPOSE, or CROSS."""
         metas = row.infer_meta(*xs, **attrs)            # a mistake is reported with global shapes
-        if row.name == "reshard" and attrs["mesh"] != mesh:
+        if row.name in ("reshard", "shard_tensor") and attrs["mesh"] != mesh:
             return CROSS
         found = infer(row, xs, [x.placements if type(x) is DistValue else None for x in xs], attrs, mesh)
         if isinstance(found, Decompose):
@@ -93,21 +141,17 @@ class Dist:
         metas = tuple(Meta(tuple(m.shape), m.dtype) for m in (metas if row.multi else (metas,)))
         here = mesh.contains(self.rank)
         local = found.attributes(attrs, mesh, self.rank) if here and found.local is not None else None
-        return found.inputs, found.outputs, metas, local
+        return found.inputs, found.outputs, metas, local, here
 
 
-def distributed(row: Any, x: Any, mesh: ProcessMesh, shape_only: bool) -> Any:
-    """A payload as an operand of `row`: what is not distributed is replicated, a resolved Partial is what it was
-    resolved to."""
-    if type(x) is DistValue:
-        if x.mesh is not mesh and x.mesh != mesh:
-            raise ValueError(f"{row.name}: expected operands on one mesh, got {x!r} on {x.mesh.text()} of the ranks "
-                             f"{x.mesh.process_ids} and another on {mesh.text()} of the ranks {mesh.process_ids}; "
-                             "reshard one to the other's mesh")
-        return x if shape_only else x.held()
-    if not hasattr(x, "dtype"):
-        return x
-    return DistValue(x, tuple(x.shape), x.dtype, mesh, (Replicate(),) * mesh.ndim)
+def covers(x: DistValue, mesh: ProcessMesh) -> bool:
+    """Whether all ranks of `mesh` have the whole of x."""
+    return all(p.is_replicated() for p in x.placements) and set(mesh.process_ids) <= set(x.mesh.process_ids)
+
+
+def on_part(x: DistValue, mesh: ProcessMesh) -> DistValue:
+    """What `covers` the mesh, as a value on it."""
+    return x if x.mesh == mesh else DistValue(x.local, x.shape, x.dtype, mesh, (REPLICATE,) * mesh.ndim)
 
 
 def shape_of_shard(x: DistValue, placements: tuple[Placement, ...], rank: int) -> DistValue:

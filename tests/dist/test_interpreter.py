@@ -457,8 +457,44 @@ def test_a_rank_outside_knows_what_a_partial_was_resolved_to():
         by = shard_tensor(np.arange(8.0), first, [S0, R])
         y = total * by                                                                  # brings total to [S1, S0]
         there = reshard(total, second, [R, S0])
-        return y.placements, total.placements, there.numpy() if second.contains(current().rank) else None
+        return y.placements, list(total.payload.held().placements), there.numpy() if second.contains(current().rank) else None
     for rank, (y, total, there) in enumerate(on_mesh("pp=2,x=2,y=2", run)):
         assert (y, total) == ([S1, S0], [S1, S0])
         if rank >= 4:
             np.testing.assert_array_equal(there, np.full((6, 8), 4.0))
+
+
+# --------------------------------------------------------------------------------------------------- several meshes
+def test_what_is_replicated_on_a_larger_mesh_is_on_its_parts_too():
+    """Nothing moves; the gradient comes back to where the value was."""
+    def run(mesh):
+        first, second = mesh[0], mesh[1]
+        scale = shard_tensor(np.array([2.0, 3.0]), mesh, [R, R], stop_gradient=False)
+        x = shard_tensor(np.ones((2, 2)), first, [S0])
+        y, n = counted(lambda: x * scale)
+        z = scale * reshard(y, second, [R])
+        z.sum().backward()
+        return y.process_mesh == first, z.process_mesh == second, n, scale.grad.process_mesh == mesh, scale.grad.numpy()
+    for *where, n, home, g in on_mesh("pp=2,x=2", run):
+        assert where == [True, True] and n == {} and home
+        np.testing.assert_array_equal(g, [8.0, 12.0])           # sum of 2 rows of scale^2
+
+
+def test_a_sum_over_several_meshes():
+    """As for the norm of parameters that are on several meshes: on all their ranks together."""
+    def run(mesh):
+        parts = [shard_tensor(np.array([1.0, 2, 3]), mesh[0], [S0], stop_gradient=False).sum(),
+                 shard_tensor(np.array(10.0), mesh[1], [R], stop_gradient=False)]
+        total = paddle.add_n(parts)
+        return total.process_mesh.process_ids, total.placements, total.item()
+    assert on_mesh("pp=2,x=2", run) == [([0, 1, 2, 3], [R], 16.0)] * 4
+
+
+def test_operands_on_different_meshes():
+    def run(mesh):
+        x, y = shard_tensor(X, mesh[0], [S0]), shard_tensor(X, mesh[1], [R])
+        with pytest.raises(ValueError, match=r"add: expected operands on one mesh, got f64\[5_x, 7\] on x=2 of the ranks "
+                                             r"\[0, 1\] and f64\[5, 7\] on x=2 of the ranks \[2, 3\]; reshard one to"):
+            x + y
+        return True
+    assert on_mesh("pp=2,x=2", run) == [True] * 4

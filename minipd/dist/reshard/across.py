@@ -117,4 +117,4 @@ def receive_blocks(comm: Any, window: Window, dtype: np.dtype, messages: Sequenc
 
 def _block(local: np.ndarray, offsets: tuple[int, ...], m: Message) -> np.ndarray:
     """The view of a window's array that is the block of a message."""
-    return local[tuple(slice(o - at, o - at + n) for o, at, n in zip(m.offsets, offsets, m.shape, strict=True))]
+    return local[(*(slice(o - at, o - at + n) for o, at, n in zip(m.offsets, offsets, m.shape, strict=True)), ...)]
