@@ -6,7 +6,7 @@
 
     elementwise.py  reduction.py  linalg.py  manipulation.py  reshape.py  indexing.py  loss.py  creation.py
     optimizer.py  recurrent.py  windows.py  identity.py (reshard, match)
-    along.py  aggregate.py  by_number.py  diagonal.py  matrices.py  spectral.py  random_numbers.py
+    along.py  aggregate.py  attention.py  by_number.py  diagonal.py  matrices.py  spectral.py  random_numbers.py
     general.py      tables of the rows that need no rule of their own
 
 >>> import numpy as np
@@ -23,6 +23,7 @@ from minipd.dist import rows  # noqa: F401  (so that they are there to get their
 from minipd.dist.spmd import (  # noqa: F401  (their rules enter the table when they are imported)
     aggregate,
     along,
+    attention,
     by_number,
     creation,
     diagonal,

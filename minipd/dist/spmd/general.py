@@ -44,8 +44,8 @@ WHOLE = {
 
 PARTS = """
 fused_gemm_epilogue fused_conv2d_add_act fused_conv2d_residual_add_act
-layer_norm skip_layernorm fused_bias_residual_layernorm fused_rms_norm_residual add_group_norm_silu
-flash_attn fused_dot_product_attention fused_embedding_eltwise_layernorm fused_dropout_add
+skip_layernorm fused_bias_residual_layernorm fused_rms_norm_residual add_group_norm_silu
+fused_embedding_eltwise_layernorm fused_dropout_add
 """
 
 

@@ -1,0 +1,45 @@
+"""Rules of attention: images of a batch, heads, and queries that see all keys are independent.
+
+What a query sums over (keys, and the elements of a head) runs by the parts of the operator where it is split.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from minipd.dist.spmd.notation import Notation, is_one, shape_of
+from minipd.dist.spmd.reshape import same_cuts
+from minipd.dist.spmd.table import spmd
+from minipd.framework.dim import same
+
+__all__: list[str] = []
+
+
+def _heads(q: Any, k: Any, bias: tuple[str, ...], parts: str) -> Notation:
+    """q [b, s, h, d], k [b, t, h, d], v [b, t, h, e] -> [b, s, h, e].
+
+    Several query heads share a key head: then heads are split where both are cut alike.
+    """
+    heads, shared = q.shape[2], k.shape[2]
+
+    def splits(letter: str, ways: tuple[int, ...]) -> bool:
+        return letter != "h" or same(heads, shared) or same_cuts(heads, 1, shared, heads // shared, ways)
+
+    return Notation(("bshd", "bthd", "bthe", *bias), ("bshe",), decompose=parts, splits=splits)
+
+
+@spmd("flash_attn")
+def flash_attn(q: Any, k: Any, v: Any, *, scale: float = 1.0, causal: bool = False) -> Notation:
+    """causal: a query's number says which keys it sees."""
+    return _heads(q, k, (), "tds" if causal else "td")
+
+
+@spmd("fused_dot_product_attention")
+def fused_dot_product_attention(q: Any, k: Any, v: Any, bias: Any, *, scaling_factor: float = 1.0,
+                                hidden: float = -math.inf, zeros: bool = True) -> Notation:
+    """bias broadcasts to the scores, [b, h, s, t]."""
+    sizes = (q.shape[0], q.shape[2], q.shape[1], k.shape[1])
+    word = "".join("1" if is_one(d) and not is_one(n) else letter for d, n, letter in zip(
+        reversed(shape_of(bias)), reversed(sizes), reversed("bhst"), strict=False))[::-1]
+    return _heads(q, k, (word,), "td")
