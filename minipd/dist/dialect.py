@@ -26,9 +26,10 @@ dist_op = register_dialect(Dialect("dist_op"))
 
 
 def placement_text(p: Placement) -> str:
-    """`R`, `S(0)`, `P` or `P(max)`."""
+    """`R`, `S(0)`, `S(0, order=1, factor=3)`, `P` or `P(max)`."""
     if isinstance(p, Shard):
-        return f"S({p.dim})"
+        order, factor = (f", order={p.order}" if p.order else ""), (f", factor={p.factor}" if p.factor > 1 else "")
+        return f"S({p.dim}{order}{factor})"
     if isinstance(p, Partial):
         return "P" if p.op == "sum" else f"P({p.op})"
     return "R"
@@ -43,7 +44,11 @@ def parse_placement(parser: Any) -> Placement:
         return Partial()
     if kind == "S":
         parser.expect("(")
-        placement: Placement = Shard(parser.integer())
+        placement: Any = Shard(parser.integer())
+        while parser.accept(","):
+            part = parser.word("order or factor", {"order": "shard_order", "factor": "split_factor"}.__getitem__)
+            parser.expect("=")
+            placement = placement.with_(**{part: parser.integer()})
     else:
         placement = Partial(parser.word("a kind of reduction", str))
     parser.expect(")")
