@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+
+from minipd.framework.rank import current
 
 __all__ = ["ProcessMesh", "parse_mesh"]
 
@@ -43,8 +46,12 @@ class ProcessMesh:
         if not isinstance(mesh, list | np.ndarray):
             raise ValueError("ProcessMesh: expected a list or an array of ranks such as [[0, 1], [2, 3]], "
                              f"got {mesh!r}")
-        grid = np.array(mesh)
-        if grid.dtype.kind not in "iu" or grid.size == 0 or grid.min() < 0 or len(set(grid.flat)) != grid.size:
+        try:
+            grid = np.array(mesh)
+        except ValueError:                              # rows of different lengths
+            grid = np.array(None)
+        if grid.dtype.kind not in "iu" or 0 in (grid.size, grid.ndim) or grid.min() < 0 or (
+                len(set(grid.flat)) != grid.size):
             raise ValueError(f"ProcessMesh: expected different ranks >= 0 in a full grid, got {mesh!r}")
         if dim_names is None:
             dim_names = [f"d{i}" for i in range(grid.ndim)]
@@ -106,6 +113,12 @@ class ProcessMesh:
             return -1
         return 0 if dim is None else self._coordinates[process_id][self.axis(dim)]
 
+    @property
+    def unique_id(self) -> int:
+        """A number of the ranks in their grid: equal meshes, whatever the names of their axes, have the same."""
+        numbers = current().mesh_numbers
+        return numbers.setdefault((self.sizes, self._ids), len(numbers) + 1)
+
     def get_mesh_with_dim(self, dim_name: str, index: Any = None) -> ProcessMesh:
         """The mesh with axis `dim_name` moved to the front; with `index`, what is left at that place of it.
 
@@ -115,19 +128,60 @@ class ProcessMesh:
 dim_names ['dp'])
         """
         axis = self.axis(dim_name)
-        moved = np.moveaxis(self._grid, axis, 0)
-        rest = [name for name in self.names if name != dim_name]
+        order = [axis, *(i for i in range(self.ndim) if i != axis)]
+        moved = ProcessMesh(self._grid.transpose(order), [self.names[i] for i in order])
         if index is None:
-            return ProcessMesh(moved, [dim_name, *rest])
-        return ProcessMesh(moved[index], rest) if rest else ProcessMesh([int(moved[index])], [dim_name])
+            return moved
+        found = moved[index]
+        return ProcessMesh(found.process_ids, [self.names[axis]]) if self.ndim == 1 else found
+
+    def get_submesh_with_dim(self, dim_name: str) -> ProcessMesh | None:
+        """This rank's line along an axis, as a mesh of that axis; None, with a warning, if it is not in the mesh.
+
+        >>> ProcessMesh([[0, 1], [2, 3]], dim_names=["dp", "tp"]).get_submesh_with_dim("dp")
+        shape [2], process_ids [0, 2], dim_names ['dp']
+        """
+        axis, rank = self.axis(dim_name), current().rank
+        if rank not in self._coordinates:
+            warnings.warn(f"get_submesh_with_dim: rank {rank} is not in the mesh {self.text()} of the ranks "
+                          f"{self.process_ids}, so there is no line of it along {dim_name}", stacklevel=2)
+            return None
+        return ProcessMesh(list(self.group(rank, axis)), [self.names[axis]])
+
+    def get_group(self, dim_name: str | None = None) -> Any:
+        """The group of the ranks along an axis that this rank belongs to; `dim_name` may be left out for a mesh of one.
+
+        The ranks of the mesh call this.  Raises: ValueError for no such axis, or none given where there are several;
+        RuntimeError before `init_parallel_env`.
+        """
+        from minipd.dist.group import existing, new_group  # groups communicate, and know of meshes
+        existing(None, "ProcessMesh.get_group")
+        if dim_name is None and self.ndim > 1:
+            raise ValueError(f"ProcessMesh.get_group: expected the name of one of the axes {self.dim_names}, got none; "
+                             "with several axes a rank belongs to several groups")
+        ranks = sorted(self.group(current().rank, 0 if dim_name is None else self.axis(dim_name)))
+        return next((g for g in current().groups.values() if g.ranks == ranks), None) or new_group(ranks)
 
     def __getitem__(self, index: Any) -> ProcessMesh:
-        """The sub-mesh that numpy's indexing with slices and ints gives."""
-        parts = index if isinstance(index, tuple) else (index,)
+        """The sub-mesh that numpy's indexing with slices and whole numbers gives; with a name, `get_submesh_with_dim`.
+
+        Raises: IndexError for a place outside of the mesh, ValueError if nothing is left.
+        """
+        if isinstance(index, str):
+            return self.get_submesh_with_dim(index)         # type: ignore[return-value]    # None off the mesh
+        parts = list(index) if isinstance(index, tuple) else [index]
+        if Ellipsis in parts:
+            at = parts.index(Ellipsis)
+            parts[at:at + 1] = [slice(None)] * (self.ndim - len(parts) + 1)
+        if not all(isinstance(part, slice | int | np.integer) for part in parts):
+            raise TypeError("ProcessMesh: expected whole numbers and slices, one for each axis of "
+                            f"{self.text()}, or the name of an axis, got {index!r}")
+        picked = self._grid[tuple(parts)]
         kept = [name for name, part in zip(self.names, parts, strict=False) if isinstance(part, slice)]
-        picked = self._grid[index]
-        kept += self.names[len(parts):]
-        return ProcessMesh(picked, kept) if picked.shape else ProcessMesh([int(picked)])
+        if picked.size == 0:
+            raise ValueError(f"ProcessMesh: expected a part of {self.text()} with ranks in it, got {index!r}, which "
+                             "has none")
+        return ProcessMesh(picked, [*kept, *self.names[len(parts):]]) if picked.shape else ProcessMesh([int(picked)])
 
     # ------------------------------------------------------------------------------------- what the library asks
     def axis(self, dim: str | int) -> int:

@@ -59,6 +59,7 @@ class RankContext:
         self.default_dtype = dtypes.float32.np
         self.rng = Generator()
         self.mesh: Any = None
+        self.mesh_numbers: dict[Any, int] = {}          # of meshes that were asked for one (`ProcessMesh.unique_id`)
         self.groups: dict[int, Any] = {}    # of ranks that communicate, by number (`dist.group`)
         self.tasks: list[Any] = []          # communication that has begun, and that nobody has waited for yet
         self.flags: dict[str, Any] = {}

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from minipd.dist.mesh import ProcessMesh, parse_mesh
+from minipd.dist.simulate import simulate
+from minipd.framework.rank import current
 
 MESH = ProcessMesh([[0, 1, 2], [3, 4, 5]], dim_names=["x", "y"])
 
@@ -84,3 +86,56 @@ def test_parse_mesh():
 def test_errors_say_what_to_do(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_sub_meshes_by_name_are_this_ranks_lines():
+    """As Paddle's documentation of get_submesh_with_dim has it."""
+    cube = ProcessMesh(np.arange(8).reshape(2, 2, 2), ["pp", "dp", "tp"])
+
+    def lines(mesh):
+        return [mesh[name].process_ids for name in mesh.dim_names]
+    found = simulate(cube, lines)
+    assert found == [[[r % 4, r % 4 + 4], [r - r // 2 % 2 * 2, r - r // 2 % 2 * 2 + 2], [r // 2 * 2, r // 2 * 2 + 1]]
+                     for r in range(8)]
+    assert cube.get_submesh_with_dim("dp").dim_names == ["dp"]
+    with pytest.warns(UserWarning, match=r"rank 0 is not in the mesh d0=2 of the ranks \[1, 2\]"):
+        assert ProcessMesh([1, 2])["d0"] is None
+
+
+def test_groups_by_name():
+    def groups(mesh):
+        line = mesh.get_group("y")
+        assert mesh.get_group("y") is line and line.ranks == list(mesh.group(current().rank, 1))
+        assert mesh["x"].get_group().ranks == list(mesh.group(current().rank, 0))
+        with pytest.raises(ValueError, match=r"expected the name of one of the axes \['x', 'y'\], got none"):
+            mesh.get_group()
+        with pytest.raises(ValueError, match="expected an axis of the mesh x=2,y=3, got 'z'"):
+            mesh.get_group("z")
+        return line.id
+    simulate(MESH, groups)
+    with pytest.raises(RuntimeError, match="ProcessMesh.get_group"):
+        MESH.get_group("x")
+
+
+def test_equal_meshes_have_one_number():
+    turned = ProcessMesh([[0, 3], [1, 4], [2, 5]])
+    assert MESH.unique_id == ProcessMesh([[0, 1, 2], [3, 4, 5]]).unique_id != turned.unique_id == turned[:].unique_id
+
+
+def test_what_is_no_part_of_a_mesh():
+    assert str(MESH[..., 1]) == str(MESH[:, 1]) and str(MESH[-1]) == str(MESH[1, ...])
+    assert str(MESH.get_mesh_with_dim("y", slice(0, 1))) == "shape [1, 2], process_ids [0, 3], dim_names ['y', 'x']"
+    with pytest.raises(IndexError, match="index 5 is out of bounds for axis 0 with size 2"):
+        MESH[5]
+    with pytest.raises(ValueError, match="expected a part of x=2,y=3 with ranks in it"):
+        MESH[0:0]
+    with pytest.raises(TypeError, match="expected whole numbers and slices, one for each axis of x=2,y=3, or the name"):
+        MESH[[0, 1]]
+    with pytest.raises(ValueError, match="expected an axis of the mesh x=2,y=3, got 'z'"):
+        MESH["z"]
+
+
+@pytest.mark.parametrize("mesh", [[], np.array(3), [[0, 1], [2]], [0, 0], [0.5], [-1], [True, False]])
+def test_what_is_no_mesh(mesh):
+    with pytest.raises(ValueError, match="ProcessMesh: expected different ranks >= 0 in a full grid"):
+        ProcessMesh(mesh)
