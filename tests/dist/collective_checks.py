@@ -14,7 +14,7 @@ import numpy as np
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 FLOATS = [np.dtype(t) for t in ("float16", "float32", "float64")] + [BF16]
-DTYPES = [*FLOATS, *(np.dtype(t) for t in ("bool", "int8", "uint8", "int16", "int32", "int64"))]
+DTYPES = [*FLOATS, *(np.dtype(t) for t in ("bool", "int8", "uint8", "int16", "int32", "int64", "complex64"))]
 ACCUMULATE = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
 
 
@@ -23,6 +23,9 @@ def data(rank, shape, dtype=np.float64, seed=0):
     rng = np.random.default_rng([seed, rank])
     if dtype == np.bool_:
         return np.asarray(rng.random(shape) < 0.5)
+    dtype = np.dtype(dtype)
+    if dtype.kind == "c":
+        return np.asarray(rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
     if dtype in FLOATS:
         return np.asarray(rng.standard_normal(shape) * 3).astype(dtype)
     return np.asarray(rng.integers(-4 if dtype.kind == "i" else 0, 9, shape)).astype(dtype)
@@ -69,7 +72,7 @@ class Results:
 def check_all_reduce(comm, results):
     for group in groups_of(comm):
         for dtype in DTYPES:
-            for op in ACCUMULATE:
+            for op in ACCUMULATE if dtype.kind != "c" else ("sum",):
                 for shape in ((3, 5), (), (0, 2), (7,)):
                     x = data(comm.rank, shape, dtype)
                     want = reduced([data(r, shape, dtype) for r in group], op)
@@ -159,6 +162,45 @@ def check_messages(comm, results):
     assert [int(comm.recv(before, tag=5)[0]) for _ in range(3)] == [0, 1, 2]
 
 
+def check_started(comm, results):
+    """What is started may be waited for in any order, with other calls in between; `done` leads there as well."""
+    for group in groups_of(comm):
+        n, i = len(group), group.index(comm.rank)
+        for size in (3, 200_001):                                       # the large one takes two rounds
+            wholes = [data(r, (size,), np.dtype("float32")) for r in group]
+            mine = wholes[i]
+            sizes = ceil_sizes(size, n)
+            total = reduced(wholes, "sum")
+            requests = [comm.start("all_reduce", mine, group), comm.start("all_reduce", mine, group, op="max"),
+                        comm.start("all_gather", mine, group, 0, (size,) * n),
+                        comm.start("reduce_scatter", mine, group, 0, sizes),
+                        comm.start("broadcast", mine, group[-1], group),
+                        comm.start("all_to_all", mine, group, 0, 0, sizes, (sizes[i],) * n),
+                        comm.start("barrier", group)]
+            results.equal(comm.all_reduce(mine, group), total, mine)
+            while not requests[3].done():
+                pass
+            wants = [total, reduced(wholes, "max"), np.concatenate(wholes), part(total, 0, sizes, i), wholes[-1],
+                     np.concatenate([part(x, 0, sizes, i) for x in wholes])]
+            for request, want in reversed(list(zip(requests, wants, strict=False))):
+                results.equal(request.wait(), want, mine)
+                assert request.done() and request.wait() is request.wait()
+            assert requests[6].wait() is None
+    after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    for size in (2, 100_000):
+        receives = [comm.start("recv", before, tag=tag) for tag in (1, 2, 1)]
+        for k, tag in enumerate((1, 1, 2)):
+            assert comm.start("send", np.full(size, k), after, tag).wait() is None
+        for request, k in zip(reversed(receives), (1, 2, 0), strict=True):
+            results.equal(request.wait(), np.full(size, k))
+        # one that is started, and one that is waited for in between
+        first = comm.start("recv", before)
+        for k in range(2):
+            comm.send(np.full(size, k), after)
+        results.equal(comm.recv(before), np.full(size, 1))
+        results.equal(first.wait(), np.full(size, 0))
+
+
 def check_objects(comm, results):
     for group in groups_of(comm):
         mine = {"rank": comm.rank, "list": [1, (2, None)]}
@@ -171,7 +213,7 @@ def check_objects(comm, results):
 
 
 CHECKS = [check_all_reduce, check_layouts, check_chunks, check_all_to_all, check_broadcast, check_messages,
-          check_objects]
+          check_started, check_objects]
 
 
 def check_all(comm):

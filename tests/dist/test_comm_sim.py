@@ -306,7 +306,7 @@ def test_a_communicator_is_of_no_use_to_others():
 
 @pytest.mark.parametrize("call, error, text", [
     (lambda c: c.all_reduce([1.0], (0, 1)), TypeError, "moves numpy arrays, got list"),
-    (lambda c: c.all_reduce(np.ones(2, complex), (0, 1)), TypeError, "got dtype dtype('complex128')"),
+    (lambda c: c.all_reduce(np.ones(2, "S3"), (0, 1)), TypeError, "got dtype dtype('S3')"),
     (lambda c: c.all_reduce(np.ones(2, ">f4"), (0, 1)), TypeError, "got dtype dtype('>f4')"),
     (lambda c: c.all_reduce(np.array([None]), (0, 1)), TypeError, "got dtype dtype('O')"),
     (lambda c: c.all_reduce(X, (0, 1), "mean"), ValueError, "a reduction is one of sum, max, min, prod; got 'mean'"),
@@ -435,3 +435,100 @@ def test_the_same_world_runs_again():
         world.run(lambda comm: comm.all_reduce(X, (0, 1), "?"))
     assert world.run(lambda comm, a, b: a + b + comm.rank, 1, 2) == [3, 4]
     assert world.comms[0].counts == Counter()
+
+
+# ---- started, not waited for
+
+
+def test_what_is_started_is_over_when_the_others_have_come():
+    def run(comm):
+        if comm.rank == 0:
+            request = comm.start("all_reduce", X, (0, 1))
+            early = request.done()                                      # gives rank 1 its turn
+            return early, request.done(), request.wait().tolist()
+        return comm.all_reduce(X, (0, 1)).tolist()
+    assert World(2).run(run) == [(True, True, [2, 2, 2]), [2, 2, 2]]
+
+
+def test_what_is_started_is_counted_and_told_once():
+    def run(comm):
+        events = []
+        comm.on_event = lambda *event: events.append(event[:3])
+        requests = [comm.start("all_reduce", X, (0, 1)), comm.start("recv", 1 - comm.rank)]
+        comm.start("send", np.ones(2), 1 - comm.rank).wait()
+        for request in requests * 2:
+            request.wait()
+        return events
+    world = World(2)
+    assert world.run(run)[1] == [("send", (1, 0), 16), ("all_reduce", (0, 1), 24), ("recv", (1, 0), 16)]
+    assert world.comms[1].counts == Counter(all_reduce=1, send=1, recv=1)
+    assert world.comms[1].moved == Counter(all_reduce=24, send=16, recv=16)
+
+
+def test_opposite_orders_of_waiting_do_not_lock_up():
+    def run(comm):
+        requests = [comm.start("all_reduce", X * k, (0, 1)) for k in (1, 2, 3)]
+        return [r.wait()[0] for r in (requests if comm.rank else reversed(requests))]
+    assert World(2).run(run) == [[6, 4, 2], [2, 4, 6]]
+
+
+def test_what_was_given_must_not_change():
+    def run(comm):
+        x = np.ones(3)
+        request = comm.start("all_reduce", x, (0, 1))
+        if comm.rank == 0:
+            x[1] = 5
+        return request.wait()
+    with pytest.raises(CommError) as caught:
+        World(2).run(run)
+    assert str(caught.value) == ("rank 0 wrote to the array that it had given to all_reduce#0(f64[3], op=sum) of the "
+                                 "group (0, 1), before it waited for the request")
+
+
+@pytest.mark.parametrize("body, text", [
+    (lambda c: c.start("all_reduce", X, (0, 1)) if c.rank == 0 else None,
+     "rank 0 started what waits in all_reduce#0(f64[3], op=sum) of the group (0, 1) for rank 1"),
+    (lambda c: c.start("recv", 1, tag=2) if c.rank == 0 else None,
+     "rank 0 started what waits in recv(src=1, tag=2) for a message from rank 1"),
+])
+def test_what_is_never_over(body, text):
+    with pytest.raises(CommError) as caught:
+        World(2).run(body)
+    assert text in str(caught.value)
+
+
+def test_asking_for_ever_is_a_deadlock():
+    def run(comm):
+        request = comm.start("recv", 1 - comm.rank)
+        while not request.done():
+            pass
+    with pytest.raises(DeadlockError, match="rank 1 asks again and again whether something is done, at test_comm_sim"):
+        World(2).run(run)
+
+
+def test_started_calls_that_do_not_match():
+    def run(comm):
+        first = comm.start("all_reduce", X, (0, 1))
+        second = comm.start(*(("all_reduce", X, (0, 1)) if comm.rank else ("all_gather", X, (0, 1), 0, (3, 3))))
+        second.wait()
+        first.wait()
+    with pytest.raises(MismatchError, match=r"(?s)rank 0 called all_gather#1.*rank 1 called all_reduce#1"):
+        World(2).run(run)
+
+
+@pytest.mark.parametrize("call, error, text", [
+    (lambda c: c.start("all_gather_object", 1), ValueError, "start: expected one of all_reduce, "),
+    (lambda c: c.start("recv", 7), ValueError, "there is no rank 7"),
+    (lambda c: c.start("all_reduce", X, (0, 1), "mean"), ValueError, "a reduction is one of"),
+])
+def test_what_cannot_be_started(call, error, text):
+    with pytest.raises(error) as caught:
+        World(2).run(lambda comm: call(comm) if comm.rank == 0 else None)
+    assert text in str(caught.value)
+
+
+def test_alone_what_is_started_is_a_copy():
+    def run(comm):
+        request = comm.start("all_reduce", X, (comm.rank,))
+        return request.done(), request.wait() is not X, comm.counts
+    assert World(2).run(run) == [(True, True, Counter())] * 2

@@ -31,8 +31,16 @@ from minipd.dist.comm.arguments import (
 from minipd.dist.comm.calls import Call
 from minipd.dist.comm.errors import CommError
 from minipd.dist.comm.reduction import REDUCTIONS
+from minipd.dist.comm.request import Finished, Request
 
 __all__ = ["Communicator"]
+
+#: Collectives that `start` knows.
+STARTABLE = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "barrier")
+
+#: The call of a group of one: nobody hears of it, and its operand is the answer.
+_ALONE: Call = ()
+
 
 class Group:
     """A group as one of its members sees it: the ranks, this rank's index among them, and the backend's `link`."""
@@ -41,6 +49,10 @@ class Group:
 
     def __init__(self, ranks: tuple[int, ...], index: int, link: Any):
         self.ranks, self.size, self.index, self.link = ranks, len(ranks), index, link
+
+
+#: A collective whose arguments have been checked: group, call, operand for the backend, bytes that this rank gives.
+Prepared = tuple[Group, Call, Any, int]
 
 
 class Communicator:
@@ -59,7 +71,7 @@ class Communicator:
             got), by name.
         threads: whether a thread of this rank other than the one that made it may communicate, one at a time.
         on_event: None, or a function that is called after each call with (name, group, bytes, seconds).  Seconds
-            include waiting for the others.
+            include waiting for the others; of what was started, the time in `start` and `wait`.
 
     Raises: CommError when ranks do not fit together; ValueError or TypeError for arguments wrong in themselves.
     """
@@ -86,12 +98,15 @@ class Communicator:
         >>> World(3).run(lambda comm: comm.all_reduce(np.array([comm.rank + 1]), (0, 1, 2)))
         [array([6]), array([6]), array([6])]
         """
+        return self._perform(*self._prepare_all_reduce(x, group, op))
+
+    def _prepare_all_reduce(self, x: np.ndarray, group: tuple[int, ...], op: str = "sum") -> Prepared:
         g, x = self._group(group), as_array(x)
         if op not in REDUCTIONS:
             raise bad_op(op)
         if g.size == 1:
-            return x.copy()
-        return self._perform(g, ("all_reduce", x.shape, x.dtype, op), x, x.nbytes)
+            return g, _ALONE, x.copy(), 0
+        return g, ("all_reduce", x.shape, x.dtype, op), x, x.nbytes
 
     def all_gather(self, x: np.ndarray, group: tuple[int, ...], axis: int, sizes: Sequence[int]) -> np.ndarray:
         """The members' chunks in the order of the group, one after the other along `axis`.
@@ -100,6 +115,9 @@ class Communicator:
         >>> World(2).run(lambda comm: comm.all_gather(np.full(2 - comm.rank, comm.rank), (0, 1), 0, (2, 1)))
         [array([0, 0, 1]), array([0, 0, 1])]
         """
+        return self._perform(*self._prepare_all_gather(x, group, axis, sizes))
+
+    def _prepare_all_gather(self, x: np.ndarray, group: tuple[int, ...], axis: int, sizes: Sequence[int]) -> Prepared:
         g, x = self._group(group), as_array(x)
         check_axis(x, axis)
         sizes = check_sizes(g.ranks, sizes)
@@ -107,8 +125,8 @@ class Communicator:
             raise CommError(f"all_gather: rank {self.rank} has {x.shape[axis]} along axis {axis} of {x.shape}, but "
                             f"sizes {sizes} give it {sizes[g.index]}")
         if g.size == 1:
-            return x.copy()
-        return self._perform(g, ("all_gather", without(x.shape, axis), x.dtype, axis, sizes), x, x.nbytes)
+            return g, _ALONE, x.copy(), 0
+        return g, ("all_gather", without(x.shape, axis), x.dtype, axis, sizes), x, x.nbytes
 
     def reduce_scatter(self, x: np.ndarray, group: tuple[int, ...], axis: int, sizes: Sequence[int],
                        op: str = "sum") -> np.ndarray:
@@ -118,14 +136,18 @@ class Communicator:
         >>> World(2).run(lambda comm: comm.reduce_scatter(np.array([1, 2, 3]), (0, 1), 0, (2, 1)))
         [array([2, 4]), array([6])]
         """
+        return self._perform(*self._prepare_reduce_scatter(x, group, axis, sizes, op))
+
+    def _prepare_reduce_scatter(self, x: np.ndarray, group: tuple[int, ...], axis: int, sizes: Sequence[int],
+                                op: str = "sum") -> Prepared:
         g, x = self._group(group), as_array(x)
         check_axis(x, axis)
         if op not in REDUCTIONS:
             raise bad_op(op)
         sizes = check_sizes(g.ranks, sizes, x, axis)
         if g.size == 1:
-            return x.copy()
-        return self._perform(g, ("reduce_scatter", x.shape, x.dtype, axis, sizes, op), cut(x, axis, sizes), x.nbytes)
+            return g, _ALONE, x.copy(), 0
+        return g, ("reduce_scatter", x.shape, x.dtype, axis, sizes, op), cut(x, axis, sizes), x.nbytes
 
     def all_to_all(self, x: np.ndarray, group: tuple[int, ...], split_axis: int, concat_axis: int,
                    split_sizes: Sequence[int], concat_sizes: Sequence[int]) -> np.ndarray:
@@ -142,6 +164,10 @@ class Communicator:
                [3, 4]]), array([[2],
                [5]])]
         """
+        return self._perform(*self._prepare_all_to_all(x, group, split_axis, concat_axis, split_sizes, concat_sizes))
+
+    def _prepare_all_to_all(self, x: np.ndarray, group: tuple[int, ...], split_axis: int, concat_axis: int,
+                            split_sizes: Sequence[int], concat_sizes: Sequence[int]) -> Prepared:
         g, x = self._group(group), as_array(x)
         check_axis(x, split_axis)
         check_axis(x, concat_axis)
@@ -152,26 +178,29 @@ class Communicator:
             raise CommError(f"all_to_all: rank {self.rank} gives itself {own} along axis {concat_axis} of {x.shape}, "
                             f"but concat_sizes {concat_sizes} say {concat_sizes[g.index]}")
         if g.size == 1:
-            return x.copy()
+            return g, _ALONE, x.copy(), 0
         common = (None, None) if split_axis == concat_axis else (split_sizes, concat_sizes)
         call = ("all_to_all", without(x.shape, concat_axis), x.dtype, split_axis, concat_axis, *common)
-        return self._perform(g, call, (cut(x, split_axis, split_sizes), concat_sizes), x.nbytes)
+        return g, call, (cut(x, split_axis, split_sizes), concat_sizes), x.nbytes
 
     def broadcast(self, x: Any, root: int, group: tuple[int, ...]) -> np.ndarray:
         """The array of rank `root` (a global rank, a member), on every member.
 
         The others pass anything with the same shape and dtype; their values do not matter.
         """
+        return self._perform(*self._prepare_broadcast(x, root, group))
+
+    def _prepare_broadcast(self, x: Any, root: int, group: tuple[int, ...]) -> Prepared:
         g = self._group(group)
         if root not in g.ranks:
             raise ValueError(f"broadcast: root {root} is no member of the group {g.ranks}")
         if root == self.rank:
             x = as_array(x)
             if g.size == 1:
-                return x.copy()
+                return g, _ALONE, x.copy(), 0
         shape, dtype = tuple(x.shape), check_dtype(x)
         nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        return self._perform(g, ("broadcast", shape, dtype, root), x, nbytes)
+        return g, ("broadcast", shape, dtype, root), x, nbytes
 
     def all_gather_object(self, obj: Any, group: tuple[int, ...] | None = None) -> list[Any]:
         """Each member's object, in the order of the group (None: all ranks); they travel pickled, so all are copies."""
@@ -184,9 +213,11 @@ class Communicator:
 
     def barrier(self, group: tuple[int, ...] | None = None) -> None:
         """Return when every member (None: every rank) has come here."""
+        self._perform(*self._prepare_barrier(group))
+
+    def _prepare_barrier(self, group: tuple[int, ...] | None = None) -> Prepared:
         g = self._group(self._everyone if group is None else group)
-        if g.size > 1:
-            self._perform(g, ("barrier", None, None), None, 0)
+        return g, ("barrier", None, None), None, 0
 
     # ---- between two ranks
 
@@ -199,7 +230,7 @@ class Communicator:
         check_peer(self.size, dst, tag)
         start = time.perf_counter()
         self._send(x, dst, tag)
-        self._note("send", dst, x.nbytes, start)
+        self._note("send", dst, x.nbytes, time.perf_counter() - start)
 
     def recv(self, src: int, tag: int = 0) -> np.ndarray:
         """The next array that rank `src` sent to this rank under `tag`; its shape and dtype travel with it.
@@ -214,8 +245,44 @@ class Communicator:
         check_peer(self.size, src, tag)
         start = time.perf_counter()
         x = self._recv(src, tag)
-        self._note("recv", src, x.nbytes, start)
+        self._note("recv", src, x.nbytes, time.perf_counter() - start)
         return x
+
+    # ---- started, not waited for
+
+    def start(self, kind: str, *arguments: Any, **named: Any) -> Request:
+        """Begin what the method named `kind` does, with the same arguments; the request's `wait` gives its result.
+
+        kind: all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, barrier, send or recv.
+
+        Members may wait for what they started in any order, and make other calls in between; but all of them make, or
+        start, the calls of a group in the same order, and receives of one rank and tag get its messages in the order in
+        which they were started.  What was given must not change before it is done.  Every request must be waited for.
+
+        >>> from minipd.dist.comm.sim import World
+        >>> def overlap(comm):
+        ...     request = comm.start("all_reduce", np.array([comm.rank + 1]), (0, 1))
+        ...     meanwhile = comm.rank * 10                          # any work
+        ...     return meanwhile, request.wait()
+        >>> World(2).run(overlap)
+        [(0, array([3])), (10, array([3]))]
+        """
+        if kind in ("send", "recv"):
+            return self._start_message(kind, *arguments, **named)
+        if kind not in STARTABLE:
+            raise ValueError(f"start: expected one of {', '.join(STARTABLE)}, send, recv; got {kind!r}")
+        group, call, operand, nbytes = getattr(self, "_prepare_" + kind)(*arguments, **named)
+        if group.size == 1:
+            return Finished(operand)
+        self.counts[kind] += 1
+        self.moved[kind] += nbytes
+        start = time.perf_counter()
+        request = self._begin(group, call, operand)
+
+        def over(_: Any, seconds: float) -> None:
+            if self.on_event is not None:
+                self.on_event(kind, group.ranks, nbytes, seconds)
+        return request._when_over(over, start)
 
     # ---- for the backends
 
@@ -231,10 +298,18 @@ class Communicator:
         """
         raise NotImplementedError
 
+    def _begin(self, group: Group, call: Call, operand: Any) -> Request:
+        """Start what `_collect` does."""
+        raise NotImplementedError
+
     def _send(self, x: np.ndarray, dst: int, tag: int) -> None:
         raise NotImplementedError
 
     def _recv(self, src: int, tag: int) -> np.ndarray:
+        raise NotImplementedError
+
+    def _begin_recv(self, src: int, tag: int) -> Request:
+        """Start what `_recv` does."""
         raise NotImplementedError
 
     # ---- inside
@@ -257,6 +332,8 @@ class Communicator:
         return self._groups[ranks]
 
     def _perform(self, group: Group, call: Call, operand: Any, nbytes: int) -> Any:
+        if group.size == 1:
+            return operand
         kind = call[0]
         self.counts[kind] += 1
         self.moved[kind] += nbytes
@@ -267,8 +344,24 @@ class Communicator:
         self.on_event(kind, group.ranks, nbytes, time.perf_counter() - start)
         return result
 
-    def _note(self, kind: str, peer: int, nbytes: int, start: float) -> None:
+    def _start_message(self, kind: str, *arguments: Any, **named: Any) -> Request:
+        if kind == "send":
+            self.send(*arguments, **named)
+            return Finished(None)
+        src, tag = _recv_arguments(*arguments, **named)
+        check_peer(self.size, src, tag)
+        start = time.perf_counter()
+
+        def over(x: np.ndarray, seconds: float) -> None:
+            self._note("recv", src, x.nbytes, seconds)
+        return self._begin_recv(src, tag)._when_over(over, start)
+
+    def _note(self, kind: str, peer: int, nbytes: int, seconds: float) -> None:
         self.counts[kind] += 1
         self.moved[kind] += nbytes
         if self.on_event is not None:
-            self.on_event(kind, (self.rank, peer), nbytes, time.perf_counter() - start)
+            self.on_event(kind, (self.rank, peer), nbytes, seconds)
+
+
+def _recv_arguments(src: int, tag: int = 0) -> tuple[int, int]:
+    return src, tag

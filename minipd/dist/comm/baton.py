@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextvars
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
@@ -22,6 +22,9 @@ from minipd.dist.comm.calls import call_site
 from minipd.dist.comm.errors import CommError, DeadlockError, RankStopped
 
 __all__: list[str] = []
+
+#: How often a rank may ask whether something is over while nothing happens at all.
+PATIENCE = 20_000
 
 
 class Reason(Protocol):
@@ -52,7 +55,7 @@ class Baton:
         self._failed: int | None = None                 # the rank that raised it
         self._common = False                            # a failure of all ranks together: a mismatch or a deadlock
         self._waits: list[Reason | None] = [None] * size
-        self._inbox: list[Any] = [None] * size
+        self._fruitless = 0                             # how often ranks have asked since one was woken
         self._turns = [tuple((r + i) % size for i in range(1, size)) for r in range(size)]  # who is asked after r
         self._ranks: list[greenlet.greenlet] = []
 
@@ -90,8 +93,8 @@ class Baton:
             self._failure.add_note(f"raised by rank {self._failed} of {self.size}")
         raise self._failure
 
-    def wait(self, rank: int, reason: Reason) -> Any:
-        """Pass the baton on; return what another rank gives to `wake` when the baton comes back."""
+    def wait(self, rank: int, reason: Reason) -> None:
+        """Pass the baton on; return when another rank has called `wake` and the baton comes back."""
         if greenlet.getcurrent() is not self._ranks[rank]:
             raise self.refusal(rank)
         waits = self._waits
@@ -103,15 +106,26 @@ class Baton:
             raise self.fail(self._deadlock())
         self.running = following
         self._ranks[following].switch()
-        value, self._inbox[rank] = self._inbox[rank], None
-        return value
 
-    def wake(self, ranks: tuple[int, ...], values: Sequence[Any]) -> None:
-        """Let waiting ranks go on, each with its value, when its turn comes; the running rank is passed over."""
-        for i, rank in enumerate(ranks):
-            if rank != self.running:
-                self._inbox[rank] = values[i]
-                self._waits[rank] = None
+    def wake(self, rank: int) -> None:
+        """Let a waiting rank go on when its turn comes."""
+        self._waits[rank] = None
+        self._fruitless = 0
+
+    def pause(self, rank: int) -> None:
+        """Let the others that can run have their turns first.
+
+        Raises: DeadlockError if ranks do nothing but ask.
+        """
+        if self.running != rank or greenlet.getcurrent() is not self._ranks[rank]:
+            raise self.refusal(rank)
+        self._fruitless += 1
+        if self._fruitless > PATIENCE * self.size:
+            raise self.fail(self._deadlock())
+        following = self._next(self._turns[rank])
+        if following is not None:
+            self.running = following
+            self._ranks[following].switch()
 
     def fail(self, error: CommError) -> CommError:
         """Note a failure that concerns all ranks; the caller raises it."""
@@ -141,9 +155,9 @@ class Baton:
     def _deadlock(self) -> DeadlockError:
         lines = ["no rank can run:"]
         for rank, reason in enumerate(self._waits):
-            assert reason is not None
+            what = "asks again and again whether something is done" if reason is None else reason.explain(rank)
             where = "" if self._ranks[rank].dead else f", at {self.site(rank)}"
-            lines.append(f"  rank {rank} {reason.explain(rank)}{where}")
+            lines.append(f"  rank {rank} {what}{where}")
         lines.append("All members of a group must make the same calls in the same order; every recv needs its send.")
         return DeadlockError("\n".join(lines))
 

@@ -3,13 +3,9 @@
 Start them with `minipd launch -n 4 script.py`, or `mpiexec -n 4 python -m mpi4py script.py`; without `-m mpi4py` an
 exception in one rank leaves the others waiting for ever.
 
-Why not MPI's own collectives.  MPI only advises its implementations to give all ranks the same bits from `Allreduce`,
-and their order of additions depends on sizes and algorithms.  Here every collective is an exchange of pieces between
-pairs of ranks, and additions happen in `fold`, in the order of the group: the same bits as on simulated ranks.  A large
-all-reduce is a reduce-scatter and an all-gather, 2 (n-1)/n of the array sent per rank, as in the best algorithms.  With
-more ranks than cores, MPICH's Allgatherv and Alltoallv (which uneven chunks would need) are also 3 to 30 times slower.
-
-Everything travels as bytes, so that bfloat16, which MPI does not know, needs no case of its own.
+What was started (`start`) gets on whenever this rank is in a call of the communicator, or asks `done()`: MPI moves
+large messages only while both sides are in a call of MPI.  So compute in pieces and ask in between, as a training step
+does that starts the all-reduce of one gradient after the other.
 """
 
 from __future__ import annotations
@@ -18,18 +14,19 @@ import io
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 
-from minipd.dist.comm.arguments import MAX_TAG, cut
+from minipd.dist.comm.arguments import MAX_TAG
 from minipd.dist.comm.base import Communicator, Group
 from minipd.dist.comm.calls import Call, call_text
 from minipd.dist.comm.errors import CommError, MismatchError
 from minipd.dist.comm.handshake import Handshake
-from minipd.dist.comm.reduction import fold
+from minipd.dist.comm.request import Request
+from minipd.dist.comm.steps import STEPS, Line, Steps, Unexpected
 from minipd.framework import dtype as dtypes
 from minipd.framework.environment import available_cores
 from minipd.framework.errors import InputError
@@ -38,9 +35,6 @@ __all__ = ["connect"]
 
 #: How to get MPI, for whoever lacks it.
 INSTALL = "install it (pip install 'minipd[mpi]'), or simulate the ranks in one process (--comm sim)"
-
-#: Bytes up to which an all-reduce sends whole arrays, in one round instead of two.
-ONE_ROUND = 262144
 
 #: Seconds between two looks at whether a message has come, where ranks outnumber cores: at first, and at most.
 NAP, LONGEST_NAP = 20e-6, 500e-6
@@ -91,10 +85,8 @@ class MpiCommunicator(Communicator):
         here.Free()
         # where ranks outnumber cores there is no core for a thread that communicates beside the others
         self.threads = MPI.Query_thread() >= MPI.THREAD_SERIALIZED and not self._crowded
+        self._active: list[_Started] = []               # what was started and has not ended, the oldest first
         self._sent: list[tuple[Any, np.ndarray]] = []   # messages on their way, and the memory they are read from
-        # The messages of a collective carry a checksum of the call as their tag, and a receiver compares it: so ranks
-        # whose calls differ, if only in dtype, do not take one's bytes for the other's.
-        self._tag = 0
         self._tags: dict[Call, int] = {}
 
     def __enter__(self) -> MpiCommunicator:
@@ -106,6 +98,7 @@ class MpiCommunicator(Communicator):
 
     def close(self) -> None:
         """Wait for all ranks, and until what they sent each other has been received."""
+        self._until(lambda: not self._active)
         self.barrier()
         status = self._mpi.Status()
         if self._mail.Iprobe(self._mpi.ANY_SOURCE, self._mpi.ANY_TAG, status):
@@ -119,133 +112,157 @@ class MpiCommunicator(Communicator):
     def _link(self, ranks: tuple[int, ...]) -> None:
         return None                                     # made at the first collective, after the handshake
 
-    def _collect(self, group: Group, call: Call, operand: Any) -> Any:
+    def _steps(self, group: Group, call: Call, operand: Any) -> Steps:
+        """The call, ready to begin."""
         if self._handshake is not None:
             self._handshake.agree(group.ranks, call)
         if group.link is None:
             # Create_group is called by the members only (Split would need every rank of the world).
-            group.link = self._world.Create_group(self._world.Get_group().Incl(group.ranks))
-        self._tag = self._tags.get(call) or self._tags.setdefault(call, crc32(repr(call).encode()) % (MAX_TAG + 1))
+            group.link = Line(self._mpi, self._world.Create_group(self._world.Get_group().Incl(group.ranks)))
+        tag = self._tags.get(call)
+        if tag is None:
+            tag = self._tags[call] = crc32(repr(call).encode()) % (MAX_TAG + 1)
         kind, _, _, *parameters = call
+        return STEPS[kind](group.link, group, tag, operand, *parameters)
+
+    def _collect(self, group: Group, call: Call, operand: Any) -> Any:
+        steps = self._steps(group, call, operand)
+        if self._active:
+            return self._add(_Collective(self, group, call, steps)).wait()
         try:
-            return getattr(self, "_" + kind)(group, operand, *parameters)
-        except (_Unexpected, self._mpi.Exception) as error:
-            raise MismatchError(f"rank {self.rank} in {call_text(call)} of the group {group.ranks}: {error}.  "
-                                "The members made different calls; with MINIPD_COMM_CHECK=1 you see them") from error
+            while True:
+                ready, _ = next(steps)
+                self._until(ready)
+        except StopIteration as end:
+            return end.value
+        except Unexpected as error:
+            raise self._mismatch(group, call, error) from error
 
-    def _all_reduce(self, g: Group, x: np.ndarray, op: str) -> np.ndarray:
-        flat = x.reshape(-1)                            # C order, whatever the order in memory
-        if x.nbytes <= ONE_ROUND:
-            return self._reduce(g, [flat] * g.size, op).reshape(x.shape)
-        each, more = divmod(flat.size, g.size)
-        sizes = [each + (i < more) for i in range(g.size)]
-        mine = self._reduce(g, cut(flat, 0, sizes), op)
-        return self._all_gather(g, mine, 0, sizes).reshape(x.shape)
+    def _begin(self, group: Group, call: Call, operand: Any) -> Request:
+        return self._add(_Collective(self, group, call, self._steps(group, call, operand)))
 
-    def _all_gather(self, g: Group, x: np.ndarray, axis: int, sizes: Sequence[int]) -> np.ndarray:
-        out = np.empty((*x.shape[:axis], sum(sizes), *x.shape[axis + 1:]), x.dtype)
-        self._exchange(g, [np.ascontiguousarray(x)] * g.size, cut(out, axis, sizes))
-        return out
+    def _add(self, started: _Started) -> _Started:
+        self._active.append(started)
+        self._progress()
+        return started
 
-    def _reduce_scatter(self, g: Group, chunks: list[np.ndarray], axis: int, sizes: Sequence[int],
-                        op: str) -> np.ndarray:
-        return self._reduce(g, chunks, op)
+    def _progress(self) -> None:
+        """Let everything that was started get on as far as it goes."""
+        # Whoever takes messages out of one line must do so in the order in which all ranks made their calls: so what
+        # may still send or expect something holds up the later ones of its line.
+        held = set()
+        for started in list(self._active):
+            if started.line not in held and not started.advance():
+                held.add(started.line)
+        self._active = [started for started in self._active if not started.over]
 
-    def _all_to_all(self, g: Group, operand: tuple, split_axis: int, concat_axis: int, *_: Any) -> np.ndarray:
-        pieces, sizes = operand
-        shape = pieces[g.index].shape
-        out = np.empty((*shape[:concat_axis], sum(sizes), *shape[concat_axis + 1:]), pieces[0].dtype)
-        self._exchange(g, pieces, cut(out, concat_axis, sizes))
-        return out
+    def _mismatch(self, group: Group, call: Call, error: Exception) -> MismatchError:
+        return MismatchError(f"rank {self.rank} in {call_text(call)} of the group {group.ranks}: {error}.  "
+                             "The members made different calls; with MINIPD_COMM_CHECK=1 you see them")
 
-    def _broadcast(self, g: Group, x: Any, root: int) -> np.ndarray:
-        out = np.array(x, order="C") if root == self.rank else np.empty(x.shape, x.dtype)
-        g.link.Bcast(self._bytes(out), g.ranks.index(root))
-        return out
+    def _until(self, ready: Callable[[], Any]) -> Any:
+        """What `ready` returns once that is true.
 
-    def _all_gather_object(self, g: Group, text: bytes) -> list[bytes]:
-        return g.link.allgather(text)
-
-    def _barrier(self, g: Group, _: None) -> None:
-        g.link.Barrier()
-
-    def _reduce(self, g: Group, chunks: list[np.ndarray], op: str) -> np.ndarray:
-        """Give chunk i to member i; what comes for this rank, combined."""
-        mine = chunks[g.index]
-        arrivals = list(np.empty((g.size, *mine.shape), mine.dtype))
-        self._exchange(g, chunks, arrivals)
-        return fold(arrivals, op)
-
-    def _exchange(self, g: Group, outgoing: Sequence[np.ndarray], incoming: Sequence[np.ndarray]) -> None:
-        """Give outgoing[i] to member i, and fill incoming[i] with what it gives.
-
-        All receives are posted before anything is sent, so nothing is copied on the way and no order can lock up.
+        MPI waits by looking again and again.  On a core that another rank could use, this sleeps in between, the
+        longer the longer it waits: a collective takes microseconds, another stage of a pipeline milliseconds.
         """
-        landing = [x if x.flags.c_contiguous else np.empty(x.shape, x.dtype) for x in incoming]
-        others = [i for i in range(g.size) if i != g.index]
-        receives = [g.link.Irecv(self._bytes(landing[i]), i) for i in others]       # with whatever tag
-        sends = [g.link.Isend(self._bytes(np.ascontiguousarray(outgoing[i])), i, self._tag) for i in others]
-        incoming[g.index][...] = outgoing[g.index]
-        statuses = [self._mpi.Status() for _ in others]
-        try:
-            self._wait(receives, statuses)
-        except self._mpi.Exception as error:
-            raise _Unexpected("a member sent more bytes than this call takes") from error
-        self._wait(sends)
-        for i, status in zip(others, statuses, strict=True):
-            got = status.Get_count(self._mpi.BYTE)
-            if got != landing[i].nbytes or status.tag != self._tag:
-                raise _Unexpected(f"rank {g.ranks[i]} sent {got} bytes of another call, where {landing[i].nbytes} of "
-                                  "this one were expected")
-            if landing[i] is not incoming[i]:
-                incoming[i][...] = landing[i]
-
-    def _wait(self, requests: list, statuses: list | None = None) -> None:
-        """Until all requests are done."""
-        if self._crowded:
-            _look_and_nap(lambda: self._mpi.Request.Testall(requests, statuses))
-        else:
-            self._mpi.Request.Waitall(requests, statuses)
-
-    def _bytes(self, x: np.ndarray) -> list:
-        """A contiguous array as a buffer of MPI."""
-        return [x.reshape(-1).view(np.uint8), self._mpi.BYTE]
+        nap = NAP
+        while not (found := ready()):
+            if self._active:
+                self._progress()
+            if self._crowded:
+                time.sleep(nap)
+                nap = min(2 * nap, LONGEST_NAP)
+        return found
 
     # ---- between two ranks
 
     def _send(self, x: np.ndarray, dst: int, tag: int) -> None:
         self._sent = [(request, message) for request, message in self._sent if not request.Test()]
         message = _pack(x)
-        self._sent.append((self._mail.Isend(self._bytes(message), dst, tag), message))
+        self._sent.append((self._mail.Isend(_bytes(message), dst, tag), message))
 
     def _recv(self, src: int, tag: int) -> np.ndarray:
         if self._handshake is not None:
             self._handshake.await_message(self._mail, src, tag)
+        if self._active:
+            return self._begin_recv(src, tag).wait()
         status = self._mpi.Status()
-        if self._crowded:
-            found = _look_and_nap(lambda: self._mail.Improbe(src, tag, status))
-        else:
-            found = self._mail.Mprobe(src, tag, status)
+        found = self._until(lambda: self._mail.Improbe(src, tag, status))
         message = np.empty(status.Get_count(self._mpi.BYTE), np.uint8)
-        found.Recv(self._bytes(message))
+        self._until(found.Irecv(_bytes(message)).Test)
         return _unpack(message)
 
+    def _begin_recv(self, src: int, tag: int) -> Request:
+        return self._add(_Receive(self, src, tag))
 
-def _look_and_nap(look: Callable[[], Any]) -> Any:
-    """What `look` returns once that is true.
 
-    MPI waits by looking again and again.  On a core that another rank could use, this sleeps in between, the longer
-    the longer it waits: a collective takes microseconds, another stage of a pipeline milliseconds.
+class _Started(Request):
+    """What a rank has started.  `advance` is called in turn for all of them, the oldest first.
+
+    Attributes:
+        line: what takes messages in order: a group's line, or (src, tag).
+        over: whether it has ended, well or not.
     """
-    nap = NAP
-    while not (found := look()):
-        time.sleep(nap)
-        nap = min(2 * nap, LONGEST_NAP)
-    return found
+
+    def __init__(self, comm: MpiCommunicator, line: Any):
+        super().__init__()
+        self._comm, self.line, self.over = comm, line, False
+        self._result: Any = None
+        self._error: BaseException | None = None
+
+    def advance(self) -> bool:
+        """Get on as far as it goes; whether later ones of the same line may do so, too."""
+        raise NotImplementedError
+
+    def _poll(self) -> bool:
+        if not self.over:
+            self._comm._progress()
+        return self.over
+
+    def _finish(self) -> Any:
+        self._comm._until(lambda: self.over)
+        if self._error is not None:
+            raise self._error
+        return self._result
 
 
-class _Unexpected(Exception):
-    """A member sent what does not belong to this rank's call."""
+class _Collective(_Started):
+    def __init__(self, comm: MpiCommunicator, group: Group, call: Call, steps: Steps):
+        super().__init__(comm, group.link)
+        self._group, self._call, self._steps = group, call, steps
+        self._ready: Callable[[], bool] = lambda: True
+        self._more = True
+
+    def advance(self) -> bool:
+        try:
+            while self._ready():
+                self._ready, self._more = next(self._steps)
+        except StopIteration as end:
+            self._result, self.over = end.value, True
+        except Unexpected as error:
+            self._error, self.over = self._comm._mismatch(self._group, self._call, error), True
+        return self.over or not self._more
+
+
+class _Receive(_Started):
+    def __init__(self, comm: MpiCommunicator, src: int, tag: int):
+        super().__init__(comm, (src, tag))
+        self._src, self._tag = src, tag
+        self._request: Any = None                       # of MPI, once the message has been seen
+
+    def advance(self) -> bool:
+        comm = self._comm
+        if self._request is None:
+            status = comm._mpi.Status()
+            found = comm._mail.Improbe(self._src, self._tag, status)
+            if found is None:
+                return False
+            self._message = np.empty(status.Get_count(comm._mpi.BYTE), np.uint8)
+            self._request = found.Irecv(_bytes(self._message))
+        if self._request.Test():
+            self._result, self.over = _unpack(self._message), True
+        return True                                     # the next one may look for the next message
 
 
 def _pack(x: np.ndarray) -> np.ndarray:
@@ -255,6 +272,10 @@ def _pack(x: np.ndarray) -> np.ndarray:
     message[:head.nbytes] = head
     message[head.nbytes:].view(x.dtype).reshape(x.shape)[...] = x
     return message
+
+
+def _bytes(x: np.ndarray) -> np.ndarray:
+    return x.reshape(-1).view(np.uint8)
 
 
 def _unpack(message: np.ndarray) -> np.ndarray:
