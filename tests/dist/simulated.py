@@ -6,6 +6,7 @@ oracle.
 """
 
 import itertools
+import math
 
 import numpy as np
 
@@ -29,13 +30,22 @@ def ceil_chunks(array, dim, ways):
 
 
 def random_parts(array, op, ways, rng):
-    """`ways` arrays of mixed signs whose reduction is `array` (up to rounding for sums: the parts are small
-    integers)."""
+    """`ways` arrays whose reduction is `array`: of mixed signs (for sums up to rounding, the parts are small integers),
+    and for extremes and truth with elements that do not count."""
     if op in ("sum", "avg"):
         parts = [rng.integers(-4, 5, array.shape).astype(array.dtype) for _ in range(ways - 1)]
         total = array * ways if op == "avg" else array
-        return [*parts, np.asarray(total - sum(parts))]
+        return [*parts, np.asarray(total - sum(parts), array.dtype)]
+    if op == "prod":                                # factors that divide exactly
+        parts = [np.asarray(rng.choice([-1, 1, -2, 2] if array.dtype.kind in "fc" else [-1, 1], array.shape),
+                            array.dtype) for _ in range(ways - 1)]
+        factor = np.asarray(math.prod(parts), array.dtype)
+        return [*parts, np.asarray(array / factor if array.dtype.kind in "fc" else array * factor)]
     owner = rng.integers(0, ways, array.shape)
+    if op in ("any", "all"):                        # where some element has to be what the whole is, its owner's is
+        other = rng.integers(0, 2, (ways, *array.shape)).astype(bool)
+        return [np.asarray(np.where(owner == i, array, array & other[i] if op == "any" else array | other[i]))
+                for i in range(ways)]
     worse = {"max": -1, "min": 1}[op]
     return [np.where(owner == i, array, array + worse * rng.integers(0, 4, array.shape)).astype(array.dtype)
             for i in range(ways)]
@@ -53,7 +63,8 @@ def split(array, mesh, placements, rng):
     return [local for piece in pieces for local in split(piece, mesh, inner, rng)]
 
 
-REDUCE = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
+REDUCE = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply, "any": np.logical_or,
+          "all": np.logical_and}
 
 
 def join(pieces, mesh, placements):
