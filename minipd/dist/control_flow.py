@@ -99,9 +99,9 @@ class Branches:
             return next(iter(found))
         if found or self._mesh is None:
             where = " and ".join(f"{m.text()} of the ranks {m.process_ids}" for m in found) or "no mesh"
-            raise NotImplementedError(user_error(op, "expected control flow whose condition and values are on one mesh, "
-                                                 f"got {where}; reshard what it reads to one mesh before it, and its "
-                                                 "results behind it"))
+            raise NotImplementedError(user_error(op, "expected control flow whose condition and values are on one "
+                                                 f"mesh, got {where}; reshard what it reads to one mesh before it, "
+                                                 "and its results behind it"))
         return self._mesh
 
     def placed(self, x: Any, placements: Placements) -> DistValue:

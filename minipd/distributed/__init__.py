@@ -51,15 +51,17 @@ from minipd.dist.group import (
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.parallel_env import ParallelEnv, ParallelMode
 from minipd.dist.placements import Partial, Placement, ReduceType, Replicate, Shard
+from minipd.dist.static.dist_model import DistModel, to_static
+from minipd.dist.static.strategy import Strategy
 from minipd.distributed import fleet
 
 __all__ = [
-    "Group", "P2POp", "ParallelEnv", "ParallelMode", "Partial", "Placement", "ProcessMesh", "ReduceOp", "ReduceType",
-    "Replicate", "Shard", "all_gather", "all_gather_object", "all_reduce", "alltoall", "alltoall_single", "barrier",
-    "batch_isend_irecv", "broadcast", "broadcast_object_list", "destroy_process_group", "dtensor_from_fn",
-    "dtensor_from_local", "dtensor_to_local", "fleet", "gather", "get_backend", "get_group", "get_rank",
-    "get_world_size", "init_parallel_env", "irecv", "is_available", "is_initialized", "isend", "new_group", "recv",
-    "recv_object_list", "reduce", "reduce_scatter", "reshard", "restart_process_group", "scatter",
+    "DistModel", "Group", "P2POp", "ParallelEnv", "ParallelMode", "Partial", "Placement", "ProcessMesh", "ReduceOp",
+    "ReduceType", "Replicate", "Shard", "Strategy", "all_gather", "all_gather_object", "all_reduce", "alltoall",
+    "alltoall_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list", "destroy_process_group",
+    "dtensor_from_fn", "dtensor_from_local", "dtensor_to_local", "fleet", "gather", "get_backend", "get_group",
+    "get_rank", "get_world_size", "init_parallel_env", "irecv", "is_available", "is_initialized", "isend", "new_group",
+    "recv", "recv_object_list", "reduce", "reduce_scatter", "reshard", "restart_process_group", "scatter",
     "scatter_object_list", "send", "send_object_list", "shard_layer", "shard_tensor", "shutdown_process_group",
-    "unshard_dtensor", "wait",
+    "to_static", "unshard_dtensor", "wait",
 ]

@@ -9,9 +9,9 @@ import numpy as np
 
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement
+from minipd.dist.static.rank_program import RankProgram
 from minipd.dist.value import DistValue
 from minipd.parallel.program import LEARNING_RATE, loss_program, train_program
-from minipd.parallel.rank_program import RankProgram
 from minipd.parallel.step import Step
 
 __all__ = ["StaticStep"]

@@ -13,6 +13,7 @@ from minipd.dist.api import dtensor_from_local, shard_tensor
 from minipd.dist.mesh import parse_mesh
 from minipd.dist.partition import partition
 from minipd.dist.placements import Partial, Replicate, Shard
+from minipd.dist.static.rank_program import RankProgram
 from minipd.executor import Executor
 from minipd.framework.context import using
 from minipd.framework.rank import current
@@ -27,7 +28,6 @@ from minipd.ir.traced import trace
 from minipd.nn import Layer, Linear
 from minipd.nn import functional as F
 from minipd.optimizer import SGD
-from minipd.parallel.rank_program import RankProgram
 from minipd.parallel.static_step import StaticStep
 from minipd.parallel.step import EagerStep, shard_model
 from minipd.static import InputSpec

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minipd.dist.mesh import ProcessMesh
+from minipd.dist.static.rank_program import RankProgram
 from minipd.framework.context import using
 from minipd.framework.rank import current
 from minipd.framework.row import ROWS
@@ -21,7 +22,6 @@ from minipd.models.placements import batch_placements, parameter_placements
 from minipd.nn.clip import ClipGradByGlobalNorm
 from minipd.optimizer import AdamW
 from minipd.parallel.program import read_state, write_gradients
-from minipd.parallel.rank_program import RankProgram
 from minipd.parallel.static_step import StaticStep
 from minipd.parallel.step import EagerStep, Step, shard_model
 from tests.models.llamas import batch, filled, oracle_config

@@ -13,6 +13,7 @@ import numpy as np
 
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement
+from minipd.dist.static.rank_program import Feed, Runnable, ShardedProgram
 from minipd.dist.value import DistValue
 from minipd.framework.row import ROWS
 from minipd.framework.tensor import Tensor
@@ -25,7 +26,6 @@ from minipd.ir.value import Value
 from minipd.jit.joint import split_backward
 from minipd.parallel.pipeline.cut import StageProgram
 from minipd.parallel.program import gradient_name
-from minipd.parallel.rank_program import Feed, Runnable, ShardedProgram
 
 __all__ = ["TrainingPrograms", "append_stage_backward"]
 

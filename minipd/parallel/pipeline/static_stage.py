@@ -17,6 +17,7 @@ from minipd.dist.mesh import ProcessMesh
 from minipd.dist.partition import output_types
 from minipd.dist.placements import Placement, Replicate
 from minipd.dist.sharding import local_window
+from minipd.dist.static.rank_program import RankProgram
 from minipd.dist.value import DistValue
 from minipd.framework.meta import Meta
 from minipd.framework.rank import current
@@ -27,7 +28,6 @@ from minipd.parallel.pipeline.model_slice import ModelSlice
 from minipd.parallel.pipeline.programs import Kept, TrainingPrograms, append_stage_backward
 from minipd.parallel.pipeline.stage import Batch, Boundary, Values
 from minipd.parallel.program import LEARNING_RATE, gradient_name, loss_program, update_program
-from minipd.parallel.rank_program import RankProgram
 from minipd.parallel.step import training_state
 from minipd.passes.fusion import fuse_forward
 

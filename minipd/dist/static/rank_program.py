@@ -6,7 +6,7 @@ where it is: a run reads and writes what the tensors outside hold of this rank's
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,10 @@ import numpy as np
 from minipd.cinn.compile import build_cinn_pass
 from minipd.cinn.kernels import kernel_sources
 from minipd.dist.completion import complete
+from minipd.dist.dialect import DistTensorType
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.partition import output_types, partition
-from minipd.dist.placements import Placement, Replicate
+from minipd.dist.placements import Replicate
 from minipd.dist.sharding import local_window
 from minipd.dist.value import DistValue
 from minipd.executor import Executor, TensorScope
@@ -27,7 +28,6 @@ from minipd.framework.tensor import Tensor
 from minipd.ir.operation import Operation
 from minipd.ir.program import Program
 from minipd.ir.trace import Trace
-from minipd.parallel.stored import local_array
 
 __all__ = ["RankProgram"]
 
@@ -38,7 +38,8 @@ class Shards(TensorScope):
     """Distributed tensors as the scope of an executor: name -> what this rank holds."""
 
     def __getitem__(self, name: str) -> np.ndarray:
-        return local_array(self.tensors[name])
+        p = self.tensors[name].payload
+        return p.held().local if isinstance(p, DistValue) else p
 
     def __setitem__(self, name: str, array: np.ndarray) -> None:
         t = self.tensors[name]
@@ -49,46 +50,47 @@ class Shards(TensorScope):
 
 
 class ShardedProgram:
-    """A global program, completed on a mesh and cut to this rank's.
+    """A global program, completed and cut to this rank's.
 
+    mesh: where it runs; None for a program of several meshes, whose state and inputs say where they are.
     tensors: the program's state, distributed, by name.  split: the placements of inputs that are not replicated, by
-    their names, or by what their names begin with.  n_micro: of how many micro-batches the program is; None: it is run
-    within one.
+    their names, or by what their names begin with; with several meshes, a mesh and placements each.
+    n_micro: of how many micro-batches the program is; None: it is run within one.
     Tensors that the trace has captured are read as they are when the program runs.  The trace may be that of a larger
     program, of which this is a part.
+
+    whole: the completed program.  local: this rank's.  inputs, outputs: name -> global value, global type.
     """
 
-    def __init__(self, program: Program, trace: Trace, mesh: ProcessMesh, tensors: Mapping[str, Tensor],
-                 split: Mapping[str, Sequence[Placement]], n_micro: int | None = None):
+    def __init__(self, program: Program, trace: Trace, mesh: ProcessMesh | None, tensors: Mapping[str, Tensor],
+                 split: Mapping[str, Any], n_micro: int | None = None):
         self.mesh, self.tensors, self.rank = mesh, tensors, current().rank
         self.split = {name: tuple(p) for name, p in split.items()}
-        self.replicated = (Replicate(),) * mesh.ndim
         self.inputs: dict[str, Any] = {op.attributes["name"].value: op.result(0) for op in program.global_block()
                                        if op.name() == "pd_op.data"}
         self.draws, self.micros, self.n_micro = dict(trace.draws), dict(trace.micros), n_micro
         self.captures = {name: trace.holders.get(name, Tensor(p)) for name, p in trace.captures.items()
                          if name in self.inputs}
-        self.captured_as = {name: self._whole_parts(t.payload) for name, t in self.captures.items()}
         self.whole = complete(program, mesh, self._marks)
         self.local = partition(program, mesh, self.rank)
+        self.wanted = [op.attributes["name"].value for op in self.local.global_block() if op.name() == "pd_op.data"]
         self.outputs = output_types(program)
         self.scope = Shards(tensors)
 
-    def _marks(self, op: Operation) -> tuple[Placement, ...]:
+    def _marks(self, op: Operation) -> Any:
         if op.name() == "builtin.parameter":
-            return self._whole_parts(self.tensors[op.attributes["parameter_name"].value].payload)
+            return self._as_it_is(self.tensors[op.attributes["parameter_name"].value].payload)
         name = op.attributes["name"].value
-        return self.captured_as.get(name) or self._placements(name)
+        if name in self.captures:
+            return self._as_it_is(self.captures[name].payload)
+        found = self.split.get(name)
+        return found or next((p for start, p in self.split.items() if name.startswith(start)), None)
 
-    def _whole_parts(self, payload: Any) -> tuple[Placement, ...]:
+    def _as_it_is(self, payload: Any) -> Any:
         """How a tensor from outside is placed in the program: as it is, but for what is Partial."""
         if not isinstance(payload, DistValue):
-            return self.replicated
-        return tuple(Replicate() if p.is_partial() else p for p in payload.held().placements)
-
-    def _placements(self, name: str) -> tuple[Placement, ...]:
-        found = self.split.get(name)
-        return found or next((p for start, p in self.split.items() if name.startswith(start)), self.replicated)
+            return None
+        return payload.mesh, tuple(Replicate() if p.is_partial() else p for p in payload.held().placements)
 
     # -------------------------------------------------------------------------------------------- what a run is fed
     def sizes(self, feed: Feed) -> dict[str, int]:
@@ -108,22 +110,30 @@ class ShardedProgram:
 
         feed: global arrays, of which this rank uses its part, and distributed values, placed as the input is.
         """
-        parts = {name: self._part(name, value) for name, value in feed.items()}
-        keys = {name: key for name, key in self._keys().items() if name in self.inputs}
-        return {**parts, **keys, **{name: self._captured_part(name, t) for name, t in self.captures.items()}}
+        keys = self._keys()                 # all of them, also those of others: every rank counts its draws alike
+        return {name: keys[name] if name in keys else
+                self._captured_part(name, self.captures[name]) if name in self.captures else
+                self._part(name, feed[name]) for name in self.wanted if name in keys or name in self.captures
+                or name in feed}
 
     def _part(self, name: str, value: np.ndarray | DistValue) -> np.ndarray:
-        placements = self._placements(name)
+        kind = self.inputs[name].type()
+        if not isinstance(kind, DistTensorType):
+            if isinstance(value, DistValue):
+                raise ValueError(f"input {name!r}: expected an ordinary tensor, as the program was traced for, got "
+                                 f"{value!r}; trace it again with a distributed one")
+            return value
+        mesh, placements = kind.mesh, kind.placements
         if isinstance(value, DistValue):
-            if value.mesh != self.mesh or value.placements != placements:
-                raise ValueError(f"input {name!r}: expected a value on {self.mesh.text()} of the ranks "
-                                 f"{self.mesh.process_ids}, placed {list(placements)}, got {value!r} on "
+            if value.mesh != mesh or value.placements != placements:
+                raise ValueError(f"input {name!r}: expected a value on {mesh.text()} of the ranks "
+                                 f"{mesh.process_ids}, placed {list(placements)}, got {value!r} on "
                                  f"{value.mesh.text()} of the ranks {value.mesh.process_ids}; reshard it first")
             # a Partial that somebody has looked at is whole by now: fed as it is, it would be added up once more
             return value.moved(placements, Kernels().run, self.rank).local
-        if placements is self.replicated:
+        shape, at = local_window(value.shape, mesh, placements, self.rank)
+        if shape == value.shape:
             return value
-        shape, at = local_window(value.shape, self.mesh, placements, self.rank)
         return value[tuple(slice(o, o + n) for o, n in zip(at, shape, strict=True))]
 
     def _keys(self) -> dict[str, np.ndarray]:
@@ -139,16 +149,21 @@ class ShardedProgram:
 
     def _captured_part(self, name: str, t: Tensor) -> np.ndarray:
         if isinstance(t.payload, DistValue):
-            return t.payload.moved(self.captured_as[name], Kernels().run, self.rank).local
+            return t.payload.moved(self.inputs[name].type().placements, Kernels().run, self.rank).local
         if not isinstance(t.payload, np.ndarray):
             raise RuntimeError(f"captured tensor {t.name}: expected values, got {t.payload!r}; the traced function has "
                                "written it in place, so it must be program state, like parameters")
         return t.payload
 
-    def values(self, found: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> dict[str, DistValue]:
-        """Outputs, of which `found` is what this rank holds, as distributed values."""
-        return {n: DistValue(a, substitute_all(self.outputs[n].shape, sizes), a.dtype, self.mesh,
-                             self.outputs[n].placements) for n, a in found.items()}
+    def values(self, found: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> dict[str, Any]:
+        """Outputs, of which `found` is what this rank holds, as distributed values; as arrays where they are on no
+        mesh."""
+        return {n: self._value(self.outputs[n], a, sizes) for n, a in found.items()}
+
+    def _value(self, kind: Any, local: np.ndarray, sizes: Mapping[str, int]) -> Any:
+        if not isinstance(kind, DistTensorType):
+            return local
+        return DistValue(local, substitute_all(kind.shape, sizes), local.dtype, kind.mesh, kind.placements)
 
 
 class Runnable:
@@ -173,12 +188,12 @@ class Runnable:
 class RankProgram(ShardedProgram, Runnable):
     """A global program, ready to run as one rank: see the classes that it is made of."""
 
-    def __init__(self, program: Program, trace: Trace, mesh: ProcessMesh, tensors: Mapping[str, Tensor],
-                 split: Mapping[str, Sequence[Placement]], n_micro: int | None = None, cinn: bool = False):
+    def __init__(self, program: Program, trace: Trace, mesh: ProcessMesh | None, tensors: Mapping[str, Tensor],
+                 split: Mapping[str, Any], n_micro: int | None = None, cinn: bool = False):
         ShardedProgram.__init__(self, program, trace, mesh, tensors, split, n_micro)
         Runnable.__init__(self, self.local, cinn)
 
-    def __call__(self, feed: Feed) -> dict[str, DistValue]:
+    def __call__(self, feed: Feed) -> dict[str, Any]:
         """Run once; returns the outputs, in parts.  feed: see `arrays`.
 
         Raises: ValueError for a feed that does not fit.

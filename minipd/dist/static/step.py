@@ -1,0 +1,143 @@
+"""A layer, its loss and its optimizer as one global program.
+
+Written on one process, with no communicator and global shapes: the forward computation, its loss, in training also the
+gradients and the optimizer's update of the program's state.  Nothing in it speaks of ranks but the marks that the user
+has left (`shard_tensor`, `reshard`), and the `match` operations that tie a gradient to its primal's placements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from minipd.framework.context import using
+from minipd.framework.row import ROWS
+from minipd.framework.tensor import Parameter, Tensor
+from minipd.ir.backward import append_backward
+from minipd.ir.program import Program
+from minipd.ir.structure import Structure
+from minipd.ir.trace import Trace
+from minipd.ir.traced import TracedProgram, trace
+from minipd.jit.dy2static import traceable
+
+__all__ = ["GlobalStep", "trace_step"]
+
+MODES = ("train", "eval", "predict")
+
+
+@dataclass
+class GlobalStep:
+    """A traced step.
+
+    program: the global program.  inputs: the names of what a run is fed, in order.  state: name -> the tensor that
+    holds this program state.  outputs: the names of results; structure: what is made of them.
+    """
+
+    program: Program
+    trace: Trace
+    inputs: tuple[str, ...]
+    state: dict[str, Tensor]
+    outputs: tuple[str, ...]
+    structure: Structure
+
+
+class StepTrace(Trace):
+    """by_hand: whether a hook or a PyLayer wants to see the backward pass, which the tape writes then."""
+
+    def __init__(self) -> None:
+        super().__init__(Program())
+        self.by_hand = False
+
+    def by_tape(self) -> bool:
+        super().by_tape()
+        self.by_hand = True
+        return True
+
+
+def trace_step(mode: str, layer: Callable, loss: Callable | None, optimizer: Any, inputs: Sequence[Any],
+               labels: Sequence[Any], casting: Callable[[], AbstractContextManager] = nullcontext) -> GlobalStep:
+    """The program of one step.
+
+    mode: "train" returns the loss, and updates the parameters; "eval" returns the loss; "predict" what the layer does.
+    layer(*inputs), then loss(results, *labels).  optimizer: has its parameters.  inputs, labels: anything with a name,
+    a (global) shape and a dtype.  casting: the context in which the forward computation is traced (amp).
+    Raises: ValueError for a loss that is not one number, or that no parameter moves.
+    """
+    tracer = StepTrace()
+    forward = traceable(_forward(mode, layer, loss, len(inputs)))
+    state = state_of(layer, loss, optimizer if mode == "train" else None)
+
+    def step(*arguments: Tensor) -> Any:
+        with using(grad=mode == "train"), casting():
+            out = forward(*arguments)
+        if mode == "train":
+            missed = dict(optimizer._missed)
+            _update(tracer, optimizer, _one_number(out))
+            optimizer._missed = missed              # steps are made when the program runs
+            return out.detach()
+        return out
+    with using(grad=False):
+        traced: TracedProgram = trace(step, *inputs, *labels, state=state, tracer=tracer)
+    return GlobalStep(traced.program, tracer, traced.inputs, state, traced.outputs, traced.structure)
+
+
+def _forward(mode: str, layer: Callable, loss: Callable | None, n_inputs: int) -> Callable:
+    """What the user would write, as a function of the inputs and labels: as such it is rewritten."""
+    def predict(*arguments):                                # type: ignore[no-untyped-def]
+        return layer(*arguments[:n_inputs])
+
+    def with_loss(*arguments):                              # type: ignore[no-untyped-def]
+        out = layer(*arguments[:n_inputs])
+        if isinstance(out, (list, tuple)):
+            return loss(*out, *arguments[n_inputs:])        # type: ignore[misc]
+        return loss(out, *arguments[n_inputs:])             # type: ignore[misc]
+    return predict if mode == "predict" else with_loss
+
+
+def state_of(layer: Any, loss: Any, optimizer: Any = None) -> dict[str, Tensor]:
+    """Everything that lives from step to step, by name: parameters and buffers, and what the optimizer keeps."""
+    found: dict[str, Tensor] = {}
+    for owner in (layer, loss):
+        if not hasattr(owner, "named_parameters"):
+            continue
+        found |= {p.name: p for _, p in owner.named_parameters()}
+        found |= {b.name: b for _, b in owner.named_buffers() if b is not None}
+    if optimizer is not None:
+        found |= {t.name: t for t in optimizer.prepare().values()}
+    return found
+
+
+def _one_number(loss: Any) -> Tensor:
+    if not isinstance(loss, Tensor) or any(d != 1 for d in loss.shape):
+        got = f"one of shape {list(loss.shape)}" if isinstance(loss, Tensor) else repr(loss)
+        raise ValueError(f"to_static: expected a loss of one number to train with, got {got}; take its mean() or sum()")
+    return loss
+
+
+def _update(tracer: StepTrace, optimizer: Any, loss: Tensor) -> None:
+    """Append the gradients and the optimizer's step.
+
+    A gradient is matched to its parameter here, once, when all its contributions are added up: that of data-parallel
+    ranks is a Partial until now.
+    """
+    params = [p for p in optimizer._parameter_list if not p.stop_gradient]
+    if loss.stop_gradient:
+        raise ValueError("to_static: expected a loss that depends on a parameter of the optimizer, got one with "
+                         "stop_gradient=True; give the optimizer layer.parameters()")
+    if tracer.by_hand:
+        loss.backward()
+        found = [(p, p.grad) for p in params if p.grad is not None]
+        for p in params:
+            p.clear_gradient(False)
+    else:
+        reached = [p for p in params if not p.payload.stop_gradient]
+        gs = append_backward(tracer.program, [loss.payload], [p.payload for p in reached], pin=True, trace=tracer)
+        found = [(p, Tensor(g)) for p, g in zip(reached, gs, strict=True) if g is not None]
+    optimizer.apply_gradients([(p, ROWS["match"](g, p)) for p, g in found])
+
+
+def is_parameter(t: Tensor) -> bool:
+    """Whether a tensor of the state is the layer's, not the optimizer's."""
+    return isinstance(t, Parameter)
