@@ -12,11 +12,23 @@ from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Partial, Placement, Replicate
 from minipd.dist.reshard.run import run_plan
 from minipd.dist.sharding import sharding_text
+from minipd.framework import dtype as dtypes
 from minipd.framework.context import Kernels
 from minipd.framework.meta import Meta
+from minipd.framework.printing import PREFIX, text_of
 from minipd.framework.rank import current
 
 __all__: list[str] = []
+
+
+def mesh_text(mesh: ProcessMesh) -> str:
+    """The mesh as Paddle prints it with a tensor.
+
+    >>> mesh_text(ProcessMesh([[0, 1]], dim_names=["dp", "tp"]))
+    '{shape: [1,2], process_ids: [0,1], dim_names: [dp,tp]}'
+    """
+    shape, ids, names = (",".join(map(str, of)) for of in (mesh.sizes, mesh.process_ids, mesh.names))
+    return f"{{shape: [{shape}], process_ids: [{ids}], dim_names: [{names}]}}"
 
 
 class DistValue:
@@ -86,6 +98,20 @@ class DistValue:
         run, rank = Kernels().run, current().rank
         resolved = self.moved(tuple(Replicate() if p.is_partial() else p for p in self.placements), run, rank)
         return resolved.moved((Replicate(),) * self.mesh.ndim, run, rank).local     # the whole is nothing to keep
+
+    def as_handle(self, stop_gradient: bool) -> str:
+        """How Paddle prints a distributed tensor: with its global values.  Communicates unless they are replicated:
+        every rank must print, except those outside of the mesh, which have no values to show."""
+        local, alone = self.held().local, current().comm is None and self.mesh.size > 1
+        if not isinstance(local, np.ndarray):
+            shown = " Not initialized"
+        elif alone and any(not p.is_replicated() for p in self.held().placements):
+            shown = f" needs the ranks {self.mesh.process_ids}, this process is alone"
+        else:
+            shown = f"=\n{' ' * PREFIX}{text_of(self.materialize('repr()'), PREFIX)}"
+        return (f"Tensor(shape={list(self.shape)}, dtype={dtypes.of(self.dtype).name}, place=Place(cpu), "
+                f"stop_gradient={stop_gradient}, process_mesh={mesh_text(self.mesh)}, "
+                f"placements={list(self.placements)}, GlobalDenseTensor{shown})")
 
     def __repr__(self) -> str:
         return sharding_text(self.shape, self.dtype, self.mesh, self.placements)

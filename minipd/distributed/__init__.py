@@ -9,6 +9,27 @@ from minipd.dist.api import (
     shard_tensor,
     unshard_dtensor,
 )
+from minipd.dist.api.attribute import DistAttr
+from minipd.dist.api.context import get_mesh, set_mesh
+from minipd.dist.api.dataloader import ShardDataloader, shard_dataloader
+from minipd.dist.api.optimizer import ShardingStage1, ShardingStage2, ShardingStage3, shard_optimizer, shard_scaler
+from minipd.dist.api.parallelize import parallelize
+from minipd.dist.api.plans import (
+    ColWiseParallel,
+    ContextParallel,
+    ConvParallel,
+    PrepareContextParallel,
+    PrepareLayerInput,
+    PrepareLayerOutput,
+    RowWiseParallel,
+    SequenceParallelBegin,
+    SequenceParallelDisable,
+    SequenceParallelEnable,
+    SequenceParallelEnd,
+    SplitPoint,
+)
+from minipd.dist.api.regions import LocalLayer, local_map
+from minipd.dist.api.submeshes import moe_global_mesh_tensor, moe_sub_mesh_tensors
 from minipd.dist.collective import (
     P2POp,
     ReduceOp,
@@ -53,15 +74,20 @@ from minipd.dist.parallel_env import ParallelEnv, ParallelMode
 from minipd.dist.placements import Partial, Placement, ReduceType, Replicate, Shard
 from minipd.dist.static.dist_model import DistModel, to_static
 from minipd.dist.static.strategy import Strategy
-from minipd.distributed import fleet
+from minipd.distributed import auto_parallel, fleet
 
 __all__ = [
-    "DistModel", "Group", "P2POp", "ParallelEnv", "ParallelMode", "Partial", "Placement", "ProcessMesh", "ReduceOp",
-    "ReduceType", "Replicate", "Shard", "Strategy", "all_gather", "all_gather_object", "all_reduce", "alltoall",
-    "alltoall_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list", "destroy_process_group",
-    "dtensor_from_fn", "dtensor_from_local", "dtensor_to_local", "fleet", "gather", "get_backend", "get_group",
-    "get_rank", "get_world_size", "init_parallel_env", "irecv", "is_available", "is_initialized", "isend", "new_group",
-    "recv", "recv_object_list", "reduce", "reduce_scatter", "reshard", "restart_process_group", "scatter",
-    "scatter_object_list", "send", "send_object_list", "shard_layer", "shard_tensor", "shutdown_process_group",
+    "ColWiseParallel", "ContextParallel", "ConvParallel", "DistAttr", "DistModel", "Group", "LocalLayer", "P2POp",
+    "ParallelEnv", "ParallelMode", "Partial", "Placement", "PrepareContextParallel", "PrepareLayerInput",
+    "PrepareLayerOutput", "ProcessMesh", "ReduceOp", "ReduceType", "Replicate", "RowWiseParallel",
+    "SequenceParallelBegin", "SequenceParallelDisable", "SequenceParallelEnable", "SequenceParallelEnd", "Shard",
+    "ShardDataloader", "ShardingStage1", "ShardingStage2", "ShardingStage3", "SplitPoint", "Strategy", "all_gather",
+    "all_gather_object", "all_reduce", "alltoall", "alltoall_single", "auto_parallel", "barrier", "batch_isend_irecv",
+    "broadcast", "broadcast_object_list", "destroy_process_group", "dtensor_from_fn", "dtensor_from_local",
+    "dtensor_to_local", "fleet", "gather", "get_backend", "get_group", "get_mesh", "get_rank", "get_world_size",
+    "init_parallel_env", "irecv", "is_available", "is_initialized", "isend", "local_map", "moe_global_mesh_tensor",
+    "moe_sub_mesh_tensors", "new_group", "parallelize", "recv", "recv_object_list", "reduce", "reduce_scatter",
+    "reshard", "restart_process_group", "scatter", "scatter_object_list", "send", "send_object_list", "set_mesh",
+    "shard_dataloader", "shard_layer", "shard_optimizer", "shard_scaler", "shard_tensor", "shutdown_process_group",
     "to_static", "unshard_dtensor", "wait",
 ]

@@ -334,4 +334,4 @@ class Parameter(Tensor):
 
     def __repr__(self) -> str:
         said = super().__repr__()
-        return said if hasattr(self.payload, "as_handle") else f"Parameter containing:\n{said}"
+        return said if is_traced(self.payload) else f"Parameter containing:\n{said}"

@@ -322,9 +322,9 @@ ONE = np.ones((4, 6), "float32")
     (lambda m: shard_tensor(paddle.create_parameter([2, 2]), m, [R], dtype="float64"),
      "ValueError: shard_tensor: expected create_parameter_0.w_0 to keep its dtype, for a Parameter is distributed in "
      "place, got dtype='float64' for f32[2, 2]; make it with that dtype"),
-    (lambda m: shard_tensor(ONE, m, [R]) + shard_tensor(ONE, ProcessMesh([1, 0], ["y"]), [R]),
-     "ValueError: add: expected operands on one mesh, got f32[4, 6] on y=2 of the ranks [1, 0] and another on x=2 of "
-     "the ranks [0, 1]; reshard one to the other's mesh"),
+    (lambda m: shard_tensor(ONE, m, [S0]) + shard_tensor(ONE, ProcessMesh([1, 0], ["y"]), [S0]),
+     "ValueError: add: expected operands on one mesh, got f32[4_x, 6] on x=2 of the ranks [0, 1] and f32[4_y, 6] on "
+     "y=2 of the ranks [1, 0]; reshard one to the other's mesh"),
 ])
 def test_errors(function, text):
     assert text in refused(function)[0]

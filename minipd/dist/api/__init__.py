@@ -2,7 +2,15 @@
 
     tensors.py      shard_tensor, reshard and their relatives
     local.py        from what a rank holds to a global value and back, with gradients
+    regions.py      LocalLayer and local_map: a function that sees what its rank holds
     layers.py       shard_layer
+    optimizer.py    shard_optimizer, and shard_scaler
+    dataloader.py   shard_dataloader: batches as distributed tensors
+    submeshes.py    a value on a mesh as values on parts of the mesh, and back
+    context.py      the mesh that is meant where none is given
+    attribute.py    DistAttr: a mesh and what splits each dimension
+    plans.py        what tensor and sequence parallelism do to a layer
+    parallelize.py  ... to the layers of a model, found by their names
 """
 
 from minipd.dist.api.layers import shard_layer

@@ -5,6 +5,7 @@ from __future__ import annotations
 from minipd.dist.api.tensors import check_mesh
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement, Replicate, Shard
+from minipd.dist.value import mesh_text
 
 __all__ = ["DistAttr"]
 
@@ -54,14 +55,5 @@ class DistAttr:
         return hash((self.process_mesh, *self.dims_mapping))
 
     def __repr__(self) -> str:
-        return f"{{process_mesh: {mesh_text(self.process_mesh)}, dims_mapping: {_list(self.dims_mapping)}}}"
-
-
-def mesh_text(mesh: ProcessMesh) -> str:
-    """The mesh as Paddle prints it with a tensor."""
-    return (f"{{shape: {_list(mesh.sizes)}, process_ids: {_list(mesh.process_ids)}, "
-            f"dim_names: {_list(mesh.names)}}}")
-
-
-def _list(items: object) -> str:
-    return f"[{','.join(map(str, items))}]"                 # type: ignore[call-overload]
+        mapping = ",".join(map(str, self.dims_mapping))
+        return f"{{process_mesh: {mesh_text(self.process_mesh)}, dims_mapping: [{mapping}]}}"

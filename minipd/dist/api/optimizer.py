@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -81,11 +80,6 @@ class _ShardOptimizer(Optimizer):
                     replace(tensor, Match(tensor, Tensor(old)))
 
 
-@functools.cache
-def _sharded(kind: type) -> type:
-    return type("_ShardOptimizer", (_ShardOptimizer, kind), {})
-
-
 def shard_optimizer(optimizer: Optimizer, shard_fn: Callable | None = None,
                     gradient_accumulation_steps: int = 1) -> Any:
     """The optimizer for distributed parameters: the same parameters and the same state as `optimizer`.
@@ -130,7 +124,7 @@ def shard_optimizer(optimizer: Optimizer, shard_fn: Callable | None = None,
         raise ValueError(f"shard_optimizer: expected gradient_accumulation_steps to be a positive int, got {steps!r}")
     optimizer._inner_opt, optimizer._shard_fn = optimizer, shard_fn                         # type: ignore[attr-defined]
     optimizer.gradient_accumulation_steps = steps                                           # type: ignore[attr-defined]
-    out = object.__new__(_sharded(type(optimizer)))
+    out = object.__new__(type("_ShardOptimizer", (_ShardOptimizer, type(optimizer)), {}))
     out.__dict__ = optimizer.__dict__                   # one optimizer, two handles
     return out
 

@@ -65,6 +65,14 @@ def distributed(t: Any, what: str) -> DistValue:
     return t.payload
 
 
+def is_dist_tensor(tensor: Any) -> bool:
+    """Whether it is a distributed tensor, or one of a program that has placements."""
+    if not isinstance(tensor, Tensor):
+        return False
+    p = tensor.payload
+    return isinstance(p, DistValue) or hasattr(p, "type") and hasattr(p.type(), "placements")
+
+
 def shard_tensor(data: Any, mesh: ProcessMesh, placements: Sequence[Placement], dtype: Any = None, place: Any = None,
                  stop_gradient: bool | None = None) -> Tensor:
     """A distributed tensor whose global value is `data`, which every rank passes; each keeps its part.

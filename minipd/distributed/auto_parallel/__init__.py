@@ -1,0 +1,8 @@
+"""`paddle.distributed.auto_parallel`."""
+
+from minipd.dist.api.context import create_mesh, get_mesh, set_mesh
+from minipd.dist.mesh import ProcessMesh
+from minipd.distributed.auto_parallel import api, intermediate, local_layer, local_map, placement_type, process_mesh
+
+__all__ = ["ProcessMesh", "api", "create_mesh", "get_mesh", "intermediate", "local_layer", "local_map",
+           "placement_type", "process_mesh", "set_mesh"]
