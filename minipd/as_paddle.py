@@ -1,7 +1,9 @@
 """`import paddle` means minipd: for scripts, and documentation, that are written for Paddle.
 
-    minipd.install_as_paddle()          from here on, in this process
-    minipd as-paddle script.py ...      for one script
+    minipd.install_as_paddle()                  from here on, in this process
+    minipd as-paddle script.py ...              for one script: `minipd as-paddle` stands where `python` would
+    minipd as-paddle -m paddle.distributed.launch --nproc_per_node 2 script.py ...      for its ranks
+    minipd launch -n 2 --as-paddle script.py ...                                        the same
 
 `paddle.nn.functional` is then the very module `minipd.nn.functional`, under a second name.  A name that minipd does not
 have raises an AttributeError that says so.
@@ -80,6 +82,11 @@ def install_as_paddle() -> None:
     current().rng.draw_as_paddle()
 
 
+def is_installed() -> bool:
+    """Whether `import paddle` means minipd in this process."""
+    return bool(_finders(PADDLES))
+
+
 def _install(name: str, who: str) -> None:
     there = sys.modules.get(name)
     if there is not None and there is not sys.modules[OURS]:
@@ -131,16 +138,25 @@ def say_what_is_missing(module: ModuleType) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """Run a script in which `import paddle` means minipd."""
-    parser = argparse.ArgumentParser(prog="minipd as-paddle",
-                                     description="run a script in which `import paddle` means minipd")
+    """Run a script, or a module, in which `import paddle` means minipd."""
+    parser = argparse.ArgumentParser(
+        prog="minipd as-paddle", description="run a script in which `import paddle` means minipd",
+        usage="minipd as-paddle SCRIPT [ARGUMENTS]\n       minipd as-paddle -m MODULE [ARGUMENTS]",
+        epilog="on several ranks: minipd as-paddle -m paddle.distributed.launch --nproc_per_node 2 SCRIPT, or "
+               "minipd launch -n 2 --as-paddle SCRIPT (`python -m paddle.distributed.launch` is the real Paddle's)")
+    parser.add_argument("-m", "--module", action="store_true", help="SCRIPT is the name of a module")
     parser.add_argument("script", help="a Python file")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script finds in sys.argv[1:]")
     args = parser.parse_args(argv)
-    if not Path(args.script).is_file():
+    if not args.module and not Path(args.script).is_file():
         raise InputError("a Python file to run", repr(args.script), "give the path of a script")
     install_as_paddle()
     sys.argv = [args.script, *args.arguments]
-    sys.path.insert(0, str(Path(args.script).resolve().parent))
-    runpy.run_path(args.script, run_name="__main__")
+    if args.module:
+        sys.path.insert(0, "")
+        ours = args.script == PADDLES or args.script.startswith(PADDLES + ".")
+        runpy.run_module(_ours(args.script) if ours else args.script, run_name="__main__", alter_sys=True)
+    else:
+        sys.path.insert(0, str(Path(args.script).resolve().parent))
+        runpy.run_path(args.script, run_name="__main__")
     return 0
