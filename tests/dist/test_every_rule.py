@@ -9,6 +9,7 @@ from minipd.dist.mesh import parse_mesh
 from minipd.dist.spmd import RULES
 from minipd.framework.row import ROWS
 from tests.dist.every_rule import check_call
+from tests.dist.fresh_calls import FAMILIES
 from tests.ops.all_cases import CASES
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NaN and infinity, which some cases are about
@@ -34,3 +35,21 @@ def test_a_rule_holds_on_its_operators_cases(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_rule_holds_in_many_placements(name):
     check_cases(name, 400)
+
+
+def check_family(name, times):
+    rng = np.random.default_rng(zlib.crc32(name.encode()))
+    for n in range(times):
+        row, operands, attrs = FAMILIES[name](rng)
+        check_call(ROWS[row], operands, attrs, MESHES[n % len(MESHES)], rng)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_rules_hold_on_fresh_shapes(name):
+    check_family(name, 200)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FAMILIES)
+def test_rules_hold_on_many_fresh_shapes(name):
+    check_family(name, 5000)
