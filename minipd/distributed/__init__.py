@@ -55,6 +55,7 @@ from minipd.dist.collective import (
     send_object_list,
     wait,
 )
+from minipd.dist.gloo import gloo_barrier, gloo_init_parallel_env, gloo_release
 from minipd.dist.group import (
     Group,
     destroy_process_group,
@@ -72,6 +73,7 @@ from minipd.dist.group import (
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.parallel_env import ParallelEnv, ParallelMode
 from minipd.dist.placements import Partial, Placement, ReduceType, Replicate, Shard
+from minipd.dist.spawn import spawn
 from minipd.dist.static.dist_model import DistModel, to_static
 from minipd.dist.static.strategy import Strategy
 from minipd.distributed import auto_parallel, fleet
@@ -86,9 +88,10 @@ __all__ = [
     "all_gather_object", "all_reduce", "alltoall", "alltoall_single", "auto_parallel", "barrier", "batch_isend_irecv",
     "broadcast", "broadcast_object_list", "destroy_process_group", "dtensor_from_fn", "dtensor_from_local",
     "dtensor_to_local", "fleet", "gather", "get_backend", "get_group", "get_mesh", "get_rank", "get_world_size",
-    "init_parallel_env", "irecv", "is_available", "is_initialized", "isend", "launch", "local_map",
-    "moe_global_mesh_tensor", "moe_sub_mesh_tensors", "new_group", "parallelize", "recv", "recv_object_list", "reduce",
-    "reduce_scatter", "reshard", "restart_process_group", "scatter", "scatter_object_list", "send", "send_object_list",
-    "set_mesh", "shard_dataloader", "shard_layer", "shard_optimizer", "shard_scaler", "shard_tensor",
-    "shutdown_process_group", "to_static", "unshard_dtensor", "wait",
+    "gloo_barrier", "gloo_init_parallel_env", "gloo_release", "init_parallel_env", "irecv", "is_available",
+    "is_initialized", "isend", "launch", "local_map", "moe_global_mesh_tensor", "moe_sub_mesh_tensors", "new_group",
+    "parallelize", "recv", "recv_object_list", "reduce", "reduce_scatter", "reshard", "restart_process_group",
+    "scatter", "scatter_object_list", "send", "send_object_list", "set_mesh", "shard_dataloader", "shard_layer",
+    "shard_optimizer", "shard_scaler", "shard_tensor", "shutdown_process_group", "spawn", "to_static",
+    "unshard_dtensor", "wait",
 ]
