@@ -62,6 +62,7 @@ class RankContext:
         self.mesh_numbers: dict[Any, int] = {}          # of meshes that were asked for one (`ProcessMesh.unique_id`)
         self.groups: dict[int, Any] = {}    # of ranks that communicate, by number (`dist.group`)
         self.tasks: list[Any] = []          # communication that has begun, and that nobody has waited for yet
+        self.saves: list[Any] = []          # checkpoints that are still being written (`dist.checkpoint`)
         self.gloo: Any = None               # processes that meet without a launcher (`dist.gloo`)
         self.flags: dict[str, Any] = {}
         self.counters: defaultdict[str, int] = defaultdict(int)
