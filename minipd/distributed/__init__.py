@@ -30,6 +30,7 @@ from minipd.dist.api.plans import (
 )
 from minipd.dist.api.regions import LocalLayer, local_map
 from minipd.dist.api.submeshes import moe_global_mesh_tensor, moe_sub_mesh_tensors
+from minipd.dist.checkpoint import load_merged_state_dict, load_state_dict, save_state_dict
 from minipd.dist.collective import (
     P2POp,
     ReduceOp,
@@ -89,9 +90,9 @@ __all__ = [
     "broadcast", "broadcast_object_list", "destroy_process_group", "dtensor_from_fn", "dtensor_from_local",
     "dtensor_to_local", "fleet", "gather", "get_backend", "get_group", "get_mesh", "get_rank", "get_world_size",
     "gloo_barrier", "gloo_init_parallel_env", "gloo_release", "init_parallel_env", "irecv", "is_available",
-    "is_initialized", "isend", "launch", "local_map", "moe_global_mesh_tensor", "moe_sub_mesh_tensors", "new_group",
-    "parallelize", "recv", "recv_object_list", "reduce", "reduce_scatter", "reshard", "restart_process_group",
-    "scatter", "scatter_object_list", "send", "send_object_list", "set_mesh", "shard_dataloader", "shard_layer",
-    "shard_optimizer", "shard_scaler", "shard_tensor", "shutdown_process_group", "spawn", "to_static",
-    "unshard_dtensor", "wait",
+    "is_initialized", "isend", "launch", "load_merged_state_dict", "load_state_dict", "local_map",
+    "moe_global_mesh_tensor", "moe_sub_mesh_tensors", "new_group", "parallelize", "recv", "recv_object_list", "reduce",
+    "reduce_scatter", "reshard", "restart_process_group", "save_state_dict", "scatter", "scatter_object_list", "send",
+    "send_object_list", "set_mesh", "shard_dataloader", "shard_layer", "shard_optimizer", "shard_scaler",
+    "shard_tensor", "shutdown_process_group", "spawn", "to_static", "unshard_dtensor", "wait",
 ]

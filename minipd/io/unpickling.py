@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import pickletools
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ class Name:
 
 
 class Unbuilt:
-    """A dtype or an array whose content comes in a later instruction.  slots: where the memo has it by then."""
+    """A dtype, an array or an object whose content comes in a later instruction.  slots: where the memo has it."""
 
     def __init__(self, kind: str, value: Any = None):
         self.kind, self.value = kind, value
@@ -42,14 +42,15 @@ class Arguments(tuple):
     """A tuple that holds a Name or something Unbuilt: good for a call, and no value."""
 
 
-def load(file: Any, tensor: Callable[[str, np.ndarray], Any]) -> Any:
+def load(file: Any, tensor: Callable[[str, np.ndarray], Any], classes: Mapping[str, Callable] | None = None) -> Any:
     """The value of the pickle that starts where `file` is; afterwards the file is behind it.
 
-    tensor: makes what stands for a saved tensor, from its name and values.
+    tensor: makes what stands for a saved tensor, from its name and values.  classes: by the name in the file, what
+    makes an object that was pickled with the attributes given as keywords.
     Raises: Refused.
     """
     try:
-        return _Machine(tensor).run(file)
+        return _Machine(tensor, classes or {}).run(file)
     except Refused:
         raise
     except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, MemoryError,
@@ -61,8 +62,8 @@ def load(file: Any, tensor: Callable[[str, np.ndarray], Any]) -> Any:
 class _Machine:
     """The stack, and the stacks below the marks; the memo, which has what is used again."""
 
-    def __init__(self, tensor: Callable):
-        self.tensor = tensor
+    def __init__(self, tensor: Callable, classes: Mapping[str, Callable]):
+        self.tensor, self.classes = tensor, classes
         self.stack: list[Any] = []
         self.below: list[list[Any]] = []
         self.memo: dict[int, Any] = {}
@@ -181,7 +182,7 @@ class _Machine:
     def named(self, module: Any, name: Any) -> Name:
         text = f"{module}.{name}"
         text = OTHER_NAMES.get(text, text)
-        if text not in CALLS:
+        if text not in CALLS and text not in self.classes:
             raise Refused(f"a call of {text}")
         return Name(text)
 
@@ -189,7 +190,10 @@ class _Machine:
         arguments, name = self.stack.pop(), self.stack.pop()
         if not isinstance(name, Name):
             raise Refused(f"a call of {name!r}, which is no function")
-        self.stack.append(CALLS[name.text](self, *_of(arguments, tuple)))
+        if name.text in self.classes:
+            self.stack.append(Unbuilt("object", self.classes[name.text]))
+        else:
+            self.stack.append(CALLS[name.text](self, *_of(arguments, tuple)))
 
     def do_newobj(self, _: Any) -> None:
         self.do_reduce(_)
@@ -199,7 +203,11 @@ class _Machine:
         target = self.stack[-1]
         if not isinstance(target, Unbuilt):
             raise Refused(f"a state for a {type(target).__name__}")
-        built = array_of(state) if target.kind == "array" else dtype_of(target.value, state)
+        built: Any
+        if target.kind == "object":
+            built = target.value(**_of(state, dict))
+        else:
+            built = array_of(state) if target.kind == "array" else dtype_of(target.value, state)
         self.stack[-1] = built
         for slot in target.slots:
             self.memo[slot] = built

@@ -1,0 +1,87 @@
+"""What a rank holds of a tensor, as blocks of the global one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from minipd.dist.rows import whole
+from minipd.dist.sharding import Block, local_blocks, local_shape
+from minipd.dist.value import DistValue
+from minipd.framework.context import Kernels
+from minipd.framework.rank import current
+from minipd.framework.tensor import Tensor
+from minipd.optimizer.optimizer import replace
+
+__all__: list[str] = []
+
+
+def held(t: Tensor) -> np.ndarray | DistValue:
+    """A tensor's value as it is held now: a Partial that somebody has resolved is what it was resolved to."""
+    return t.payload.held() if isinstance(t.payload, DistValue) else t.payload
+
+
+def local_array(t: Tensor) -> np.ndarray:
+    """What this rank holds of a tensor."""
+    p = held(t)
+    return p.local if isinstance(p, DistValue) else p
+
+
+def resolved(t: Tensor) -> Tensor:
+    """The tensor without parts that are still to be added up: these would be of no use to another mesh."""
+    if isinstance(t.payload, DistValue):
+        t.payload.moved(whole(t.payload.placements), Kernels().run, current().rank)
+    return t
+
+
+def is_here(t: Tensor) -> bool:
+    """Whether this rank has a part of the tensor: not if it is on a mesh without it."""
+    return not isinstance(t.payload, DistValue) or t.payload.mesh.contains(current().rank)
+
+
+def blocks_of(t: Tensor) -> list[Block]:
+    """The blocks of the global tensor that this rank holds, where in its array each is."""
+    p = held(t)
+    if isinstance(p, DistValue):
+        return local_blocks(p.shape, p.mesh, p.placements, current().rank)
+    return [Block(tuple(p.shape), (0,) * p.ndim, (0,) * p.ndim)]
+
+
+def room_for(t: Tensor) -> np.ndarray:
+    """An array for what this rank holds of a tensor, not filled."""
+    p = held(t)
+    shape = local_shape(p.shape, p.mesh, p.placements, current().rank) if isinstance(p, DistValue) else p.shape
+    return np.empty(shape, p.dtype)
+
+
+def fill(t: Tensor, array: np.ndarray) -> None:
+    """Other values for a tensor; who shares its memory sees them."""
+    p = held(t)
+    new: Any = DistValue(array, p.shape, p.dtype, p.mesh, p.placements) if isinstance(p, DistValue) else array
+    replace(t, Tensor(new))
+
+
+def overlap(a: tuple[tuple, tuple], b: tuple[tuple, tuple]) -> tuple[tuple, tuple] | None:
+    """What two blocks (shape, offsets) have in common, as (shape, offsets); None if nothing.
+
+    >>> overlap(((2, 3), (0, 0)), ((4, 2), (1, 2)))
+    ((1, 1), (1, 2))
+    """
+    starts = tuple(max(i, j) for i, j in zip(a[1], b[1], strict=True))
+    sizes = tuple(min(i + n, j + m) - start for n, i, m, j, start in zip(*a, *b, starts, strict=True))
+    return None if any(n <= 0 for n in sizes) else (sizes, starts)
+
+
+def copy_block(shape: Iterable[int], offsets: Iterable[int], source: np.ndarray, source_at: Iterable[int],
+               target: np.ndarray, target_block: Block) -> None:
+    """Copy a block of the global tensor between arrays.
+
+    source: the block of the tensor that begins at `source_at`.  target_block: where in target which block is.
+    """
+    shape, offsets = tuple(shape), tuple(offsets)
+    there = tuple(slice(o - at, o - at + n) for n, o, at in zip(shape, offsets, source_at, strict=True))
+    here = tuple(slice(o - of + at, o - of + at + n)
+                 for n, o, of, at in zip(shape, offsets, target_block.offsets, target_block.at, strict=True))
+    target[here] = source[there]
