@@ -12,18 +12,18 @@ from minipd.autograd.mode import no_grad
 from minipd.dist.api import dtensor_from_local
 from minipd.dist.mesh import parse_mesh
 from minipd.dist.placements import Partial, Replicate, Shard
-from minipd.dist.spmd.general import PARTS, POINTWISE, SHAPES, WHOLE
 from minipd.framework import dtype as dtypes
 from minipd.framework.rank import current
 from minipd.framework.row import ROWS
 from minipd.framework.tensor import Tensor
+from tests.dist.every_rule import kinds_of
 from tests.dist.ranks import on_mesh
 from tests.dist.simulated import split
 from tests.ops.all_cases import CASES
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NaN and infinity, which some cases are about
 
-MESH = parse_mesh("x=2,y=2")
+MESHES = [parse_mesh(text) for text in ("x=2,y=2", "x=3", "x=2,y=3", "x=2")]
 #: of operands that are lists of numbers, and not tensors to be placed
 KEYS = ("key",)
 
@@ -35,18 +35,18 @@ def placed_cases(name):
 
 @st.composite
 def calls(draw, name):
-    """(case, placements of each operand); None for numbers and keys."""
-    case = draw(st.sampled_from(placed_cases(name)))
+    """(case, mesh, placements of each operand); None for numbers and keys."""
+    case, mesh = draw(st.sampled_from(placed_cases(name))), draw(st.sampled_from(MESHES))
     row, placements = ROWS[name], []
     for i, x in enumerate(case.inputs):
         if not isinstance(x, np.ndarray) or not row.variadic and row.inputs[i] in KEYS:
             placements.append(None)
             continue
         kinds = [Replicate(), *map(Shard, range(x.ndim))]
-        if x.dtype == np.float64 and np.isfinite(x).all() and not (np.signbit(x) & (x == 0)).any():   # -0 is no sum
+        if x.dtype == np.float64 and "sum" in kinds_of(x):
             kinds.append(Partial())
-        placements.append(tuple(draw(st.sampled_from(kinds)) for _ in MESH.sizes))
-    return case, placements
+        placements.append(tuple(draw(st.sampled_from(kinds)) for _ in mesh.sizes))
+    return case, mesh, placements
 
 
 def derivatives(row, case, xs, weights):
@@ -84,7 +84,7 @@ def close(got, want, what):
         np.testing.assert_allclose(g, w, rtol=1e-9 + 8 * eps, atol=(1e-11 + 4 * eps) * scale, err_msg=f"{what} {i}")
 
 
-def check(name, case, placements):
+def check(name, case, mesh, placements):
     row = ROWS[name]
     with no_grad():
         out = row(*[Tensor(x) if isinstance(x, np.ndarray) else x for x in case.inputs], **case.attrs)
@@ -93,7 +93,7 @@ def check(name, case, placements):
     xs = [Tensor(x.copy()) if isinstance(x, np.ndarray) else x for x in case.inputs]
     single = derivatives(row, case, xs, weights)
     want = [values(part) for part in single]
-    parts = [None if p is None else split(x, MESH, p, rng) for x, p in zip(case.inputs, placements, strict=True)]
+    parts = [None if p is None else split(x, mesh, p, rng) for x, p in zip(case.inputs, placements, strict=True)]
 
     def run(mesh):
         xs = []
@@ -103,33 +103,24 @@ def check(name, case, placements):
             else:
                 xs.append(dtensor_from_local(locals_[current().rank], mesh, p, x.shape))
         return [values(part) for part in derivatives(row, case, xs, weights)]
-    for got in on_mesh("x=2,y=2", run):
+    for got in on_mesh(mesh, run):
         for what, g, w in zip(("result", "gradient", "second derivative"), got, want, strict=True):
             close(g, w, what)
 
 
 PLACED = [name for name in CASES if placed_cases(name)]
-#: rows whose rule is an entry in a table: the mechanism is the same for all
-OF_A_TABLE = [name for name in PLACED if name in " ".join([POINTWISE, SHAPES, PARTS, *WHOLE.values()]).split()]
 
 
-@pytest.mark.parametrize("name", [name for name in PLACED if name not in OF_A_TABLE])
-@settings(max_examples=40)
+@pytest.mark.parametrize("name", PLACED)
+@settings(max_examples=6)
 @given(data=st.data())
 def test_a_row_on_a_mesh(name, data):
     check(name, *data.draw(calls(name)))
 
 
-@pytest.mark.parametrize("name", OF_A_TABLE)
-@settings(max_examples=5)
-@given(data=st.data())
-def test_a_row_of_a_table_on_a_mesh(name, data):
-    check(name, *data.draw(calls(name)))
-
-
 @pytest.mark.long
-@pytest.mark.parametrize("name", OF_A_TABLE)
-@settings(max_examples=40)
+@pytest.mark.parametrize("name", PLACED)
+@settings(max_examples=80)
 @given(data=st.data())
-def test_a_row_of_a_table_in_many_placements(name, data):
+def test_a_row_on_meshes_in_many_placements(name, data):
     check(name, *data.draw(calls(name)))
