@@ -7,5 +7,9 @@ __all__: list[str] = []
 
 explain("vjp", "a collective works on local values, below the tape: gradients see global values only", Trait.COMM)
 explain("kernel_out", "a collective returns what its communicator received", Trait.COMM)
-explain("kernel_out", "a mark on a global program: the identity, replaced before it runs", "match", "reshard", "shard_tensor")
+explain("kernel_out", "a mark on a global program: the identity, replaced before it runs", "match", "reshard",
+        "shard_tensor")
 explain("spmd", "a collective is what placements are turned into, it has none of its own", Trait.COMM)
+for _column in ("vjp", "kernel_out", "spmd"):
+    explain(_column, "it stands around the communication in a rank's program, where placements are settled, and "
+            "gradients written", "dtensor_from_local", "dtensor_to_local")

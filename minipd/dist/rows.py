@@ -1,9 +1,9 @@
 """The operators of distribution: the marks of a global program, and the collectives of a rank's own.
 
 `reshard`, `shard_tensor` and `match` are the identity on the global value; only the dist interpreter does anything for
-them.  The collectives work on local values: the reshard steps and the partition put them there, below the tape, so they
-have no gradient rule (a gradient sees global values only).  `stage_sum` alone is called by hand, where meshes meet that a
-global value never spans: the stages of a pipeline.
+them.  The collectives work on local values: the reshard steps and the partition put them there, below the tape, so
+they have no gradient rule (a gradient sees global values only).  `stage_sum` alone is called by hand, where meshes meet
+that a global value never spans: the stages of a pipeline.
 
 `group` is a tuple of global ranks, `index` this rank's position in it, `sizes` the extents of the members' chunks.
 What goes to a rank of another mesh is no collective: `p2p_send` here, `p2p_recv` there (`send_v2` and `recv_v2` in
@@ -65,6 +65,28 @@ class ShardTensor:
 
     def vjp_x(g, x: Meta):
         return Match(g, as_operand(x))
+
+
+@op("dtensor_to_local", Trait.EXACT, dialect="dist_op")
+class ToLocal:
+    """What this rank holds of x, `shape` of it, as an ordinary tensor: where inserted communication begins."""
+
+    def infer_meta(x, *, shape):
+        return Meta(shape, x.dtype)
+
+    def kernel(xp, x, *, shape):
+        return x
+
+
+@op("dtensor_from_local", Trait.EXACT, dialect="dist_op")
+class FromLocal:
+    """The global value, of `shape`, of which this rank holds x: where inserted communication ends."""
+
+    def infer_meta(x, *, mesh, placements, shape):
+        return Meta(shape, x.dtype)
+
+    def kernel(xp, x, *, mesh, placements, shape):
+        return x
 
 
 def whole(placements: tuple[Placement, ...]) -> tuple[Placement, ...]:

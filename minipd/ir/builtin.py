@@ -33,7 +33,7 @@ from minipd.ir.block import Block
 from minipd.ir.dialect import Dialect, register_dialect
 from minipd.ir.operation import Operation
 from minipd.ir.traits import IrTrait
-from minipd.ir.types import StackType, TensorType, Type, VectorType
+from minipd.ir.types import DenseTensorType, StackType, TensorType, Type, VectorType
 from minipd.ir.value import Value
 
 __all__: list[str] = []
@@ -44,8 +44,19 @@ def _types(values: list) -> list[Type]:
 
 
 def _expect(what: str, got: list[Type], expected: list[Type]) -> None:
-    if [t.logical for t in got] != [t.logical for t in expected]:         # wherever they lie
+    if len(got) != len(expected) or not all(map(_agree, got, expected)):
         raise ValueError(f"{what}: expected {_list(expected)}, got {_list(got)}")
+
+
+def _agree(a: Type, b: Type) -> bool:
+    """Whether two types are one, wherever the tensors lie.  Of distributed tensors, those whose placements nobody has
+    found yet are ordinary ones."""
+    a, b = a.logical, b.logical
+    if isinstance(a, VectorType) and isinstance(b, VectorType):
+        return len(a.types) == len(b.types) and all(map(_agree, a.types, b.types))
+    if isinstance(a, TensorType) and isinstance(b, TensorType) and DenseTensorType in (type(a), type(b)):
+        return (a.shape, a.dtype) == (b.shape, b.dtype)
+    return a == b
 
 
 def _list(types: list[Type]) -> str:

@@ -28,39 +28,9 @@ from minipd.framework.row import ROWS
 __all__: list[str] = []
 
 Placements = tuple[Placement, ...]
-MARKS = ("reshard", "shard_tensor")
 
 
-class OfPrograms(Dist):
-    """What `Survey` and `Local` share: which operations bring a value to another mesh."""
-
-    def over(self, lower: Callable) -> Callable:
-        """The interpreter function `lower`, distributed."""
-        def run(row: Any, payloads: Any, attrs: dict) -> Any:
-            for p in payloads:
-                if type(p) is DistValue:
-                    return self.run(lower, row, payloads, attrs, p.mesh)
-            if row.name in MARKS:                   # where a value that every rank has becomes a distributed one
-                return self.run(lower, row, payloads, attrs, attrs["mesh"])
-            return lower(row, payloads, attrs)
-        return run
-
-    def run(self, lower: Callable, row: Any, payloads: Any, attrs: dict, mesh: ProcessMesh) -> Any:
-        """One operator call on `mesh`."""
-        if row.name in MARKS and attrs["mesh"] != mesh:
-            return self.cross(payloads[0].held(), attrs["mesh"], tuple(attrs["placements"]), lower)
-        if row.name == "match" and type(payloads[0]) is type(payloads[1]) is DistValue and \
-                payloads[0].mesh != payloads[1].mesh:       # a gradient goes back where its primal is
-            like = payloads[1]
-            return self.cross(payloads[0].held(), like.mesh, whole(like.placements), lower)
-        return super().run(lower, row, payloads, attrs, mesh)
-
-    def cross(self, x: DistValue, mesh: ProcessMesh, placements: Placements, lower: Callable) -> DistValue:
-        """The value of x on another mesh."""
-        raise NotImplementedError(f"{type(self).__name__} defines no cross")
-
-
-class Survey(OfPrograms):
+class Survey(Dist):
     """For completion: every operation is seen by the first rank of its mesh, and nothing is computed."""
 
     def __init__(self) -> None:
@@ -75,8 +45,24 @@ class Survey(OfPrograms):
         return placed_meta(x.shape, x.dtype, mesh, placements)
 
 
-class Local(OfPrograms):
-    """For partition: what one rank does."""
+class Local(Dist):
+    """For partition: what one rank does.
+
+    `dist_op.dtensor_to_local` and `dtensor_from_local`, which stand around communication that a pass has inserted, are
+    nothing to a rank.
+    """
+
+    def over(self, lower: Callable) -> Callable:
+        run = super().over(lower)
+
+        def here(row: Any, payloads: Any, attrs: dict) -> Any:
+            if row.name == "dtensor_to_local":
+                return payloads[0].held().local if type(payloads[0]) is DistValue else payloads[0]
+            if row.name == "dtensor_from_local":
+                x = payloads[0]
+                return DistValue(x, tuple(attrs["shape"]), x.dtype, attrs["mesh"], tuple(attrs["placements"]))
+            return run(row, payloads, attrs)
+        return here
 
     def cross(self, x: DistValue, mesh: ProcessMesh, placements: Placements, lower: Callable) -> DistValue:
         if is_symbolic(x.shape):
