@@ -11,10 +11,10 @@ from minipd.dist.crossing import elsewhere
 from minipd.dist.group import current_comm
 from minipd.dist.interpreter import Dist
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.placements import Partial, Placement, check_placements
+from minipd.dist.placements import Partial, Placement, Shard, check_placements
 from minipd.dist.reshard.run import IDENTITY
 from minipd.dist.rows import Reshard, ShardTensor
-from minipd.dist.sharding import local_window
+from minipd.dist.sharding import local_blocks, local_shape, local_window
 from minipd.dist.value import DistValue
 from minipd.framework import dtype as dtypes
 from minipd.framework.meta import Meta, describe, is_traced
@@ -118,19 +118,37 @@ def _as_tensor(data: Any, dtype: Any) -> Tensor:
 def _part(t: Tensor, mesh: ProcessMesh, placements: tuple[Placement, ...], rank: int) -> DistValue:
     """What `rank` keeps of a tensor that all ranks have, or could fill."""
     shape = tuple(t.payload.shape)
-    window, offsets = local_window(shape, mesh, placements, rank)
+    local: Any
     if isinstance(t.payload, Meta):
-        if not isinstance(t, Parameter) or t.initialize is None:
-            raise ValueError(f"shard_tensor: tensor {t.name} has no values and nothing to fill it with")
-        t.initialize(window=(shape, offsets, window))
-        local: Any = t.payload
+        local = _filled(t, mesh, placements, rank)
     else:
-        local = np.array(t.values("shard_tensor")[tuple(slice(o, o + n) for o, n in zip(offsets, window, strict=True))])
+        local = _cut(t.values("shard_tensor"), mesh, placements, rank)
     at = mesh.coordinate(rank)
     for axis, p in enumerate(placements):               # one rank keeps the value, the others hold nothing of it
         if isinstance(p, Partial) and not p.idempotent and at[axis] != 0:
             local = np.full_like(local, IDENTITY[p.op])
     return DistValue(local, shape, local.dtype, mesh, placements)
+
+
+def _filled(t: Tensor, mesh: ProcessMesh, placements: tuple[Placement, ...], rank: int) -> Any:
+    """What `rank` keeps of a parameter that was made lazily: no more is ever made, where it is one block."""
+    if not isinstance(t, Parameter) or t.initialize is None:
+        raise ValueError(f"shard_tensor: tensor {t.name} has no values and nothing to fill it with")
+    shape = tuple(t.payload.shape)
+    if any(isinstance(p, Shard) and p.get_split_factor() > 1 for p in placements):
+        t.initialize()
+        return _cut(t.payload, mesh, placements, rank)
+    window, offsets = local_window(shape, mesh, placements, rank)
+    t.initialize(window=(shape, offsets, window))
+    return t.payload
+
+
+def _cut(values: np.ndarray, mesh: ProcessMesh, placements: tuple[Placement, ...], rank: int) -> np.ndarray:
+    """What `rank` keeps of the global values, in memory of its own."""
+    local = np.empty(local_shape(values.shape, mesh, placements, rank), values.dtype)
+    for block in local_blocks(values.shape, mesh, placements, rank):
+        block.of_local(local)[...] = block.of_whole(values)
+    return local
 
 
 def reshard(dist_tensor: Tensor, mesh: ProcessMesh, placements: Sequence[Placement]) -> Tensor:
