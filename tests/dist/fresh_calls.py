@@ -73,8 +73,8 @@ def axis_of(rng, shape):
 def pointwise(rng):
     """Operators of POINTWISE and their like, on operands of the kind that their first case has."""
     name = one_of(rng, *POINTWISE.split(), *"add subtract multiply divide pow maximum minimum exp log sqrt rsqrt "
-                  "square abs tanh sin cos relu sigmoid silu gelu swiglu equal less_than logical_and where cast scale add_n "
-                  "assign isfinite logsigmoid bce_loss sigmoid_cross_entropy_with_logits".split())
+                  "square abs tanh sin cos relu sigmoid silu gelu swiglu equal less_than logical_and where cast scale "
+                  "add_n assign isfinite logsigmoid bce_loss sigmoid_cross_entropy_with_logits".split())
     case = one_of(rng, *[c for c in CASES[name] if all(isinstance(x, np.ndarray) and x.size for x in c.inputs)])
     shape = sizes(rng, 0, 3)
     operands = []
