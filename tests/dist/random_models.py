@@ -171,7 +171,8 @@ def softmax(d: Drawing) -> Layer:
 
 @layer
 def elementwise(d: Drawing) -> Layer:
-    name, f = d.one(("tanh", paddle.tanh), ("square", paddle.square), ("abs", paddle.abs), ("affine", lambda x: 3 - 2 * x),
+    name, f = d.one(("tanh", paddle.tanh), ("square", paddle.square), ("abs", paddle.abs),
+                    ("affine", lambda x: 3 - 2 * x),
                     ("sqrt", lambda x: paddle.sqrt(x * x + 1.0)), ("clip", lambda x: paddle.clip(x, -0.9, 0.8)),
                     ("leaky_relu", F.leaky_relu), ("where", lambda x: paddle.where(x > 0, x, -0.3 * x)),
                     ("divide", lambda x: x / (1.0 + x * x)), ("exp", lambda x: paddle.exp(0.3 * paddle.tanh(x))))
@@ -246,7 +247,8 @@ def indexed(d: Drawing) -> Layer | None:
         return None
     some = [int(i) for i in d.rng.integers(0, n, 3)]
     where = (slice(None),) * axis
-    name, f = d.one(("[1:]", lambda x: x[(*where, slice(1, None))]), ("[::2]", lambda x: x[(*where, slice(None, None, 2))]),
+    name, f = d.one(("[1:]", lambda x: x[(*where, slice(1, None))]),
+                    ("[::2]", lambda x: x[(*where, slice(None, None, 2))]),
                     ("[::-1]", lambda x: x[(*where, slice(None, None, -1))]),
                     ("index_select", lambda x: paddle.index_select(x, paddle.to_tensor(some), axis=axis)),
                     ("gather", lambda x: paddle.gather(x, paddle.to_tensor(some), axis=axis)),
