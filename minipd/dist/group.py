@@ -98,24 +98,38 @@ def current_comm() -> Communicator:
 
 
 def join_ranks(comm: Any) -> Any:
-    """The context of this process is that of a rank from now on.  At its end it waits for the others, and hears of
-    messages that it never received."""
+    """The context of this process is that of a rank from now on."""
     ctx = current()
     ctx.rank, ctx.world_size, ctx.comm = comm.rank, comm.size, comm
     if ctx.middle is not None:
         ctx.middle = Dist(comm.rank)
         ctx.compose()
-    atexit.register(_leave, comm, ctx)
+    atexit.register(_at_exit)
     return comm
 
 
-def _leave(comm: Any, ctx: Any) -> None:
-    """The end of a rank.  What is wrong here must end all ranks: nobody catches what is raised while Python exits."""
-    if ctx.comm is not comm or _is_failing():
+def leave_ranks() -> None:
+    """The end of a rank: wait for the others.  A rank that has never joined them does so now, because others may be
+    waiting for it.
+
+    Raises: CommError if a message to this rank was never received, or the others are not at their end.
+    """
+    atexit.unregister(_at_exit)
+    comm = current_comm()
+    atexit.unregister(_at_exit)                         # which joining has registered
+    end_tasks(current())
+    close = getattr(comm, "close", None)
+    if close is not None:
+        close()
+
+
+def _at_exit() -> None:
+    """`leave_ranks` where no launcher of ours sees to it.  What is wrong must end all ranks, and nobody catches what is
+    raised while Python exits."""
+    if _is_failing():
         return
     try:
-        end_tasks(ctx)
-        comm.close()
+        leave_ranks()
     except Exception:
         traceback.print_exc()
         from mpi4py import MPI

@@ -1,7 +1,7 @@
 """Start a script on several ranks: `minipd launch -n 4 script.py arguments...`.
 
 Each rank is a process that mpiexec starts, on this host or on several; it runs the script in `worker.py`, which sees to
-it that a rank that raises or dies ends all of them within a second and says which it was.  In the script, whatever
+it that a rank that raises or dies ends all of them within seconds and says which it was.  In the script, whatever
 needs the other ranks finds them (`group.current_comm`).  `python -m minipd.distributed.launch` is the same with
 Paddle's options.
 
@@ -116,7 +116,7 @@ class Job:
         options = [*(["--log", os.path.abspath(log_dir)] if log_dir else []), *(["--as-paddle"] if as_paddle else [])]
         self._folder = tempfile.TemporaryDirectory(prefix="minipd-job-")
         self._failure = Path(self._folder.name, "failure")      # written by the first rank to fail
-        told = {"MINIPD_FAILURE": str(self._failure), **(env or {})}
+        told = {"MINIPD_JOB": self._folder.name, **(env or {})}
         if hosts:
             told["MINIPD_HOSTS"] = ",".join(host.name for host in hosts)
         if log_dir:

@@ -3,7 +3,7 @@
 It forks.  The child is the rank: it starts MPI, runs the script, and if that raises shows the traceback and ends all
 ranks.  The parent only waits for it, because a rank can end without a word: killed by a signal (the system is out of
 memory, native code crashed), or by `os._exit`.  The others would wait for it for ever, and what mpiexec says names no
-rank.  The parent says which rank it was and what happened, and has mpiexec end the job.
+rank.  The parent says which rank it was and what happened, and a few seconds later has mpiexec end the job.
 
 It is run as a file, not as a module: importing minipd before the fork would cost every rank its memory twice.
 """
@@ -23,7 +23,7 @@ import time
 import traceback
 from typing import Any
 
-#: Seconds that a rank which has raised gets to clean up, before it is killed.
+#: Seconds that a rank which has raised gets to clean up before it is killed, and that the others then get to find out.
 GRACE = 5.0
 #: What the rank tells its parent: it came to its end, or it has shown what it raised.
 DONE, SHOWN = b"d", b"s"
@@ -32,6 +32,8 @@ TAIL = 30
 
 RANK = next((int(os.environ[n]) for n in ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK") if n in os.environ), 0)
 SIZE = int(os.environ.get("MINIPD_RANKS", os.environ.get("PMI_SIZE", "1")))
+#: The job's folder, on the host of the launcher.
+JOB = os.environ.get("MINIPD_JOB", "")
 
 
 # ---------------------------------------------------------------------------------------------------- the parent
@@ -76,13 +78,17 @@ def main() -> int:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
     status, notes = watch(child, told, out, log)
     failed = status if status or DONE in notes else 1
-    if failed and SHOWN not in notes and -status not in heard:
-        say(f"minipd: {how_it_ended(status)}; the job ends")
+    failed = failed if failed >= 0 else 128 - failed
     if failed:
+        note("failure", f"{RANK} {failed}", once=True)          # of the first to fail
+        if SHOWN not in notes and -status not in heard:
+            say(f"minipd: {how_it_ended(status)}; the job ends")
         if options["log"] and RANK:
             show_tail(options["log"])
-        end_job(failed if failed > 0 else 128 - failed)
-    os._exit(failed if failed >= 0 else 128 - failed)
+    note(f"ended.{RANK}", "")
+    if failed:
+        end_job(failed)
+    os._exit(failed)
 
 
 def watch(child: int, told: int, out: int | None, log: int | None) -> tuple[int, bytes]:
@@ -128,15 +134,34 @@ def how_it_ended(status: int) -> str:
     return f"{who} ended in the middle, with exit status 0: it called os._exit, or replaced itself by another program"
 
 
+def note(name: str, text: str, once: bool = False) -> None:
+    """Leave a note in the job's folder, if this host has it."""
+    if JOB:
+        with contextlib.suppress(OSError):
+            end = os.open(os.path.join(JOB, name), os.O_CREAT | os.O_WRONLY | (os.O_EXCL if once else 0), 0o600)
+            os.write(end, text.encode())
+            os.close(end)
+
+
 def end_job(status: int) -> None:
-    """Have mpiexec end all ranks, and take this for the job's exit status."""
-    note = os.environ.get("MINIPD_FAILURE")
-    if note:
-        with contextlib.suppress(OSError):                      # the first to fail; on another host there is no folder
-            os.write(os.open(note, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), f"{RANK} {status}".encode())
+    """Have mpiexec end all ranks, and take this for the job's exit status.
+
+    Not at once: ranks that wait for this one find out in a few seconds that it is gone, and each shows an error that
+    says in what it waited.
+    """
+    deadline = time.monotonic() + GRACE
+    while time.monotonic() < deadline and not all_ended():
+        time.sleep(0.02)
     with contextlib.suppress(OSError, ValueError):              # what MPICH's MPI_Abort tells mpiexec
         os.write(int(os.environ.get("PMI_FD", "")), f"cmd=abort exitcode={status}\n".encode())
         time.sleep(2)                                           # it kills this process, too; if not, what follows does
+
+
+def all_ended() -> bool:
+    """Whether every rank has, as far as this host can see."""
+    with contextlib.suppress(OSError):
+        return len([name for name in os.listdir(JOB) if name.startswith("ended")]) == SIZE
+    return False
 
 
 def say(text: str) -> None:
@@ -247,10 +272,11 @@ def shown(error: BaseException) -> str:
 
 
 def meet_at_the_end(MPI: Any) -> None:
-    """A rank that has never needed the others joins them now: one that waits for it must learn that it ends."""
+    """Wait for the others, and hear of messages that were never received.  A rank that has never needed the others
+    joins them now: one that waits for it must learn that it ends."""
     group = sys.modules.get("minipd.dist.group")
     if group is not None and SIZE > 1 and not MPI.Is_finalized():
-        group.current_comm()
+        group.leave_ranks()
 
 
 def tell_paddles_way() -> None:
