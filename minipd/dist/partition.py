@@ -17,7 +17,7 @@ from minipd.dist.crossing import elsewhere
 from minipd.dist.dialect import DistTensorType
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Replicate
-from minipd.dist.sharding import local_window
+from minipd.dist.sharding import local_shape
 from minipd.dist.static.evaluation import Local
 from minipd.dist.value import DistValue
 from minipd.framework.context import using
@@ -52,7 +52,7 @@ def partition(program: Program, mesh: ProcessMesh | None, rank: int) -> Program:
         elif not kind.mesh.contains(rank):
             out = elsewhere(value.shape, value.dtype, kind.mesh, kind.placements)
         else:
-            shape, _ = local_window(value.shape, kind.mesh, kind.placements, rank)
+            shape = local_shape(value.shape, kind.mesh, kind.placements, rank)
             out = DistValue(trace.read(op, shape), value.shape, value.dtype, kind.mesh, kind.placements)
         if op.name() == "builtin.parameter":
             state[op.attributes["parameter_name"].value] = renewed(out)

@@ -141,11 +141,12 @@ def test_a_mark_that_does_not_fit():
 
 def test_ranks_without_a_mesh_have_nothing_of_it():
     found = {rank: stages(traced(two_meshes, (4, 6), (6, 8), (8, 2)), rank)["dist2dense_pass"] for rank in (0, 3)}
-    assert [op.name() for op in found[0].walk()] == ["pd_op.data", "pd_op.data", "pd_op.matmul", "pd_op.tanh",
-                                                     "pd_op.p2p_send", "pd_op.p2p_send"]
+    names = [op.name() for op in found[0].walk()]
+    assert names[:4] == ["pd_op.data", "pd_op.data", "pd_op.matmul", "pd_op.tanh"]
+    assert "pd_op.p2p_send" in names and "pd_op.p2p_recv" not in names and "builtin.shadow_output" not in names
     names = [op.name() for op in found[3].walk()]
-    assert names.count("pd_op.p2p_recv") == 2 and names.count("pd_op.data") == 1 and "pd_op.tanh" not in names
-    assert "builtin.shadow_output" in names
+    assert "pd_op.p2p_recv" in names and "pd_op.p2p_send" not in names and "pd_op.tanh" not in names
+    assert names.count("pd_op.data") == 1 and "builtin.shadow_output" in names
 
 
 def test_a_program_without_marks_stays_as_it_is():

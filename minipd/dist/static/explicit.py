@@ -15,7 +15,6 @@ from minipd.dist.dialect import DistTensorType
 from minipd.dist.interpreter import DECOMPOSE, MARKS, Dist, _decomposed
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement, Replicate
-from minipd.dist.rows import whole
 from minipd.dist.value import DistValue
 from minipd.framework.context import using
 from minipd.framework.rank import current
@@ -84,7 +83,7 @@ class Explicit(Dist):
         return out
 
     def cross(self, x: DistValue, mesh: ProcessMesh, placements: Placements, lower: Callable) -> DistValue:
-        return self.bring(self.reshard(self.bring(x, whole(x.placements)), mesh, whole(placements)), placements)
+        return self.reshard(x.held(), mesh, placements)
 
     def reshard(self, x: DistValue, mesh: ProcessMesh, placements: Placements) -> DistValue:
         value = self.trace.run(ROWS["reshard"], [x.local], {"mesh": mesh, "placements": placements})

@@ -43,7 +43,7 @@ from minipd.dist.dialect import DistTensorType
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.partition import partition
 from minipd.dist.placements import Replicate
-from minipd.dist.sharding import local_window
+from minipd.dist.sharding import local_shape
 from minipd.dist.static.evaluation import Local
 from minipd.dist.static.explicit import explicit
 from minipd.dist.static.marks import mix2dist
@@ -240,7 +240,7 @@ def _insert(op: Operation, rank: int) -> bool:
     else:
         local = source
         if isinstance(src, DistTensorType):
-            shape, _ = local_window(source.shape, mesh, before, rank)
+            shape = local_shape(source.shape, mesh, before, rank)
             local = call(ROWS["dtensor_to_local"], [source], {"shape": shape})
         x = DistValue(local, source.shape, source.dtype, mesh, before)
     if mesh == dst.mesh:

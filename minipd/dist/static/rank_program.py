@@ -18,7 +18,7 @@ from minipd.dist.dialect import DistTensorType
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.partition import output_types, partition
 from minipd.dist.placements import Replicate
-from minipd.dist.sharding import local_window
+from minipd.dist.sharding import local_part, local_shape
 from minipd.dist.value import DistValue
 from minipd.executor import Executor, TensorScope
 from minipd.framework.context import Kernels
@@ -131,10 +131,9 @@ class ShardedProgram:
                                  f"{value.mesh.text()} of the ranks {value.mesh.process_ids}; reshard it first")
             # a Partial that somebody has looked at is whole by now: fed as it is, it would be added up once more
             return value.moved(placements, Kernels().run, self.rank).local
-        shape, at = local_window(value.shape, mesh, placements, self.rank)
-        if shape == value.shape:
+        if local_shape(value.shape, mesh, placements, self.rank) == value.shape:
             return value
-        return value[tuple(slice(o, o + n) for o, n in zip(at, shape, strict=True))]
+        return local_part(value, mesh, placements, self.rank)
 
     def _keys(self) -> dict[str, np.ndarray]:
         """The keys of the random draws: those that eager execution would draw."""
