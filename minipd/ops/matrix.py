@@ -73,8 +73,8 @@ def traits(row: Row) -> str:
 
 
 def _later(name: str) -> Column:
-    """A column that a later floor adds."""
-    return Column(name, lambda row: HERE if name in row.columns else "")
+    """A column that a later floor adds.  Its entries may have a word to be `shown`, and say `why`."""
+    return Column(name, lambda row: (getattr(row.columns[name], "shown", "") or HERE) if name in row.columns else "")
 
 
 COLUMNS = (
@@ -160,7 +160,8 @@ def one_row(row: Row) -> str:
     lines = [repr(row), "", row.doc, ""]
     for column in COLUMNS:
         text = column.cell(row) or (why if (why := reason(row, column)) else "-")
-        lines.append(f"{column.name:10}  {text if text != HERE else 'yes'}")
+        more = getattr(row.columns.get(column.name), "why", "")
+        lines.append(f"{column.name:10}  {text if text != HERE else 'yes'}{more and f': {more}'}")
     lines.append(f"{'written in':10}  {row.infer_meta.__module__}")
     return "\n".join(lines)
 
@@ -197,7 +198,8 @@ def main(argv: list[str] | None = None) -> int:
               "`minipd ops softmax` tells all about one operator; `minipd ops | less -S` scrolls.")
     print("saves: what the gradient keeps (all: every operand), in brackets what it keeps only the shape of.\n"
           "kernel_out: writes into a given buffer; a row without it allocates.\n"
-          "spmd and decompose are brought by later chapters.")
+          "spmd and decompose are brought by later chapters.  On a mesh, the operands of an operator marked whole are\n"
+          "gathered on every rank (`minipd ops NAME` says why), one marked parts runs as the operators it is made of.")
     for number, note in enumerate(notes, 1):
         print(f"({number}) {note}")
     return 0

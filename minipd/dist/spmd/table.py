@@ -66,6 +66,15 @@ class Rule(NamedTuple):
     function: Callable
     placed: bool
 
+    @property
+    def shown(self) -> str:
+        """What the matrix of operators shows: nothing where the rule says it, or what happens in its stead."""
+        return getattr(self.function, "shown", "")
+
+    @property
+    def why(self) -> str:
+        return getattr(self.function, "why", "")
+
 
 RULES: dict[str, Rule] = {}
 
