@@ -359,13 +359,19 @@ def windows(rng):
     b, c, o = rng.integers(1, 6, 3).tolist()
     size = tuple(rng.integers(3, 7, 2).tolist())
     x = whole(rng, b, c, *size)
-    how = {"strides": (1, 1), "paddings": (0, 1, 1, 0), "dilations": (1, 1), "groups": 1}
+    groups = one_of(rng, 1, 1, 2, 4, 6)
+    if groups > 1 and name.startswith("conv"):
+        c, o = groups * int(rng.integers(1, 3)), groups * int(rng.integers(1, 3))
+        x = whole(rng, b, c, *size)
+    else:
+        groups = 1
+    how = {"strides": (1, 1), "paddings": (0, 1, 1, 0), "dilations": (1, 1), "groups": groups}
     if name == "conv2d":
-        return name, (x, whole(rng, o, c, 2, 2)), how
+        return name, (x, whole(rng, o, c // groups, 2, 2)), how
     if name == "conv2d_transpose":
-        return name, (x, whole(rng, c, o, 2, 2)), how | {"output_padding": (0, 0)}
+        return name, (x, whole(rng, c, o // groups, 2, 2)), how | {"output_padding": (0, 0)}
     if name == "conv2d_filter_grad":
-        return name, (x, whole(rng, b, o, *size), whole(rng, o, c, 2, 2)), how
+        return name, (x, whole(rng, b, o, *size), whole(rng, o, c // groups, 2, 2)), how
     if name == "pool2d":
         return name, (x,), {"kernel_size": (2, 3), "strides": (1, 2), "paddings": (0, 0, 1, 1)}
     if name == "max_pool2d_with_index":

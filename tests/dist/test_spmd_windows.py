@@ -37,10 +37,15 @@ def test_convolution(given, inputs, output):
     assert answer("conv2d", [(8, 4, 6, 6), (2, 4, 3, 3)], given, CONV) == (inputs, (output,))
 
 
-def test_channels_in_groups_are_whole():
-    attrs = CONV | {"groups": 2}
-    assert answer("conv2d", [(8, 4, 6, 6), (2, 2, 3, 3)], (R, Shard(0)), attrs) == ((R, R), (R,))
-    assert answer("conv2d", [(8, 4, 6, 6), (2, 2, 3, 3)], (Shard(0), R), attrs) == ((Shard(0), R), (Shard(0),))
+def test_groups_of_channels_are_split_together_where_every_rank_gets_as_many():
+    attrs = CONV | {"groups": 4}
+    shapes = [(8, 4, 6, 6), (8, 1, 3, 3)]
+    assert answer("conv2d", shapes, (R, Shard(0)), attrs) == ((Shard(1), Shard(0)), (Shard(1),))
+    assert answer("conv2d", shapes, (Shard(0), R), attrs) == ((Shard(0), R), (Shard(0),))
+    assert answer("conv2d", [(8, 6, 6, 6), (3, 2, 3, 3)], (R, Shard(0)), CONV | {"groups": 3}) == ((R, R), (R,))
+    metas = [Meta(s, F32) for s in shapes]
+    got = infer(ROWS["conv2d"], metas, [(Shard(1), R), (R, R)], attrs, parse_mesh("x=2,y=2"))
+    assert got.attributes(attrs, parse_mesh("x=2,y=2"), 0)["groups"] == 2
 
 
 def test_a_split_batch_leaves_the_gradient_of_the_filter_partial():

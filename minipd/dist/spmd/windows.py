@@ -6,6 +6,7 @@ a window that reaches over the edge of a shard would need its neighbour's elemen
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from minipd.dist.spmd.notation import Notation, letters, replace
@@ -21,24 +22,35 @@ WHOLE = BEFORE + BEHIND + FILTER
 def _convolution(n: int, groups: int) -> tuple[str, str, str, dict]:
     """Words of image, filter and result, n spatial dimensions each, and what may be split.
 
-    Channels in groups are not: a part of them would have other groups.
+    Groups of channels are convolutions of their own: they are split together, on both sides, if every rank gets as
+    many; the attribute `groups` is then a rank's.
     """
-    inner = "c" if groups == 1 else "d"                     # the filter's second dimension is a group's channels
-    words = "bc" + BEFORE[:n], "o" + inner + FILTER[:n], "bo" + BEHIND[:n]
-    return *words, {"whole": WHOLE + ("" if groups == 1 else "cdo"), "prefer": ("b", "o", "c")}
+    if groups == 1:
+        words = "bc" + BEFORE[:n], "oc" + FILTER[:n], "bo" + BEHIND[:n]
+        return *words, {"whole": WHOLE, "prefer": ("b", "o", "c")}
+    words = "bg" + BEFORE[:n], "gd" + FILTER[:n], "bg" + BEHIND[:n]     # d: the channels of one group
+
+    def splits(letter: str, ways: tuple[int, ...]) -> bool:
+        return letter != "g" or groups % prod(ways) == 0
+
+    def local(attrs: dict, inputs: tuple, outputs: tuple, mesh: Any, rank: int) -> dict:
+        ways = prod(size for p, size in zip(inputs[0], mesh.sizes, strict=True) if p.is_shard(1))
+        return {**attrs, "groups": groups // ways}
+
+    return *words, {"whole": WHOLE + "d", "prefer": ("b", "g"), "splits": splits, "local": local}
 
 
 @spmd("conv2d", "conv3d")
 def conv(x: Any, filter: Any, *, strides: tuple, paddings: tuple, dilations: tuple, groups: int) -> Notation:
     image, weights, result, how = _convolution(len(strides), groups)
-    return Notation((image, weights), (result,), reduce={"c": "sum"}, **how)
+    return Notation((image, weights), (result,), reduce={"c": "sum"} if groups == 1 else {}, **how)
 
 
 @spmd("conv2d_transpose", "conv3d_transpose")
 def conv_transpose(x: Any, filter: Any, *, strides: tuple, paddings: tuple, output_padding: tuple, dilations: tuple,
                    groups: int) -> Notation:
     image, weights, result, how = _convolution(len(strides), groups)
-    return Notation((result, weights), (image,), reduce={"o": "sum"}, **how)
+    return Notation((result, weights), (image,), reduce={"o": "sum"} if groups == 1 else {}, **how)
 
 
 @spmd("conv2d_filter_grad", "conv3d_filter_grad")
