@@ -77,7 +77,8 @@ from minipd.dist.placements import Partial, Placement, ReduceType, Replicate, Sh
 from minipd.dist.spawn import spawn
 from minipd.dist.static.dist_model import DistModel, to_static
 from minipd.dist.static.strategy import Strategy
-from minipd.distributed import auto_parallel, fleet
+from minipd.distributed import auto_parallel, communication, fleet
+from minipd.distributed.communication import stream
 from minipd.distributed.launch.main import launch
 
 __all__ = [
@@ -87,12 +88,12 @@ __all__ = [
     "SequenceParallelBegin", "SequenceParallelDisable", "SequenceParallelEnable", "SequenceParallelEnd", "Shard",
     "ShardDataloader", "ShardingStage1", "ShardingStage2", "ShardingStage3", "SplitPoint", "Strategy", "all_gather",
     "all_gather_object", "all_reduce", "alltoall", "alltoall_single", "auto_parallel", "barrier", "batch_isend_irecv",
-    "broadcast", "broadcast_object_list", "destroy_process_group", "dtensor_from_fn", "dtensor_from_local",
-    "dtensor_to_local", "fleet", "gather", "get_backend", "get_group", "get_mesh", "get_rank", "get_world_size",
-    "gloo_barrier", "gloo_init_parallel_env", "gloo_release", "init_parallel_env", "irecv", "is_available",
-    "is_initialized", "isend", "launch", "load_merged_state_dict", "load_state_dict", "local_map",
+    "broadcast", "broadcast_object_list", "communication", "destroy_process_group", "dtensor_from_fn",
+    "dtensor_from_local", "dtensor_to_local", "fleet", "gather", "get_backend", "get_group", "get_mesh", "get_rank",
+    "get_world_size", "gloo_barrier", "gloo_init_parallel_env", "gloo_release", "init_parallel_env", "irecv",
+    "is_available", "is_initialized", "isend", "launch", "load_merged_state_dict", "load_state_dict", "local_map",
     "moe_global_mesh_tensor", "moe_sub_mesh_tensors", "new_group", "parallelize", "recv", "recv_object_list", "reduce",
     "reduce_scatter", "reshard", "restart_process_group", "save_state_dict", "scatter", "scatter_object_list", "send",
     "send_object_list", "set_mesh", "shard_dataloader", "shard_layer", "shard_optimizer", "shard_scaler",
-    "shard_tensor", "shutdown_process_group", "spawn", "to_static", "unshard_dtensor", "wait",
+    "shard_tensor", "shutdown_process_group", "spawn", "stream", "to_static", "unshard_dtensor", "wait",
 ]
