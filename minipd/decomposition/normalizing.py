@@ -6,9 +6,9 @@ from minipd.decomposition.table import decompose_rule
 from minipd.framework.dim import is_symbolic, prod, same
 from minipd.framework.tensor import Tensor
 from minipd.ops.creation import Full
-from minipd.ops.elementary import exp, log
+from minipd.ops.elementary import exp, log, sqrt
 from minipd.ops.logic import isfinite
-from minipd.ops.math import where
+from minipd.ops.math import abs, where
 from minipd.ops.reduce import Max, Sum
 from minipd.ops.reshape import Squeeze
 
@@ -46,6 +46,16 @@ def logsumexp(x: Tensor, *, axis: tuple, keepdim: bool = False) -> Tensor:
     largest = where(isfinite(largest), largest, 0.0)
     total = log(Sum(exp(x - largest), axis=axis, keepdim=keepdim))
     return total + (largest if keepdim else Squeeze(largest, axis=axis))
+
+
+@decompose_rule("p_norm")
+def p_norm(x: Tensor, *, porder: float, axis: tuple, keepdim: bool = False) -> Tensor:
+    """(sum |x|^porder)^(1 / porder)"""
+    size = abs(x)
+    if porder == 1:
+        return Sum(size, axis=axis, keepdim=keepdim)
+    total = Sum(size * size if porder == 2 else size ** porder, axis=axis, keepdim=keepdim)
+    return sqrt(total) if porder == 2 else total ** (1.0 / porder)
 
 
 def shifted(x: Tensor, axis: int) -> Tensor:
