@@ -191,11 +191,11 @@ class Block(NamedTuple):
 
     def of_whole(self, array: Any) -> Any:
         """The block of the global tensor, a view."""
-        return array[tuple(slice(o, o + n) for o, n in zip(self.offsets, self.shape, strict=True))]
+        return array[(*(slice(o, o + n) for o, n in zip(self.offsets, self.shape, strict=True)), ...)]
 
     def of_local(self, array: Any) -> Any:
         """The block of what the rank holds, a view."""
-        return array[tuple(slice(o, o + n) for o, n in zip(self.at, self.shape, strict=True))]
+        return array[(*(slice(o, o + n) for o, n in zip(self.at, self.shape, strict=True)), ...)]
 
 
 def local_blocks(shape: Sequence[int], mesh: ProcessMesh, placements: Sequence[Placement], rank: int) -> list[Block]:
