@@ -4,7 +4,8 @@ The program is evaluated under the dist interpreter over metas: the rules that p
 a program, and nothing is computed or communicated.  The program itself does not change, only the types of its values;
 but for reshards where two branches place a result differently.
 
-What nobody has placed is replicated, if the program knows one mesh.  If it knows several, it stays an ordinary tensor,
+An input that nobody has placed is placed by what is marked behind it (`infer_sources`).  What is left then is
+replicated, if the program knows one mesh.  If it knows several, it stays an ordinary tensor,
 which every rank has.
 """
 
@@ -17,6 +18,8 @@ from minipd.dist.control_flow import Branches
 from minipd.dist.dialect import DistTensorType
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement, Replicate, check_placements
+from minipd.dist.rows import whole
+from minipd.dist.spmd.inference import infer_backward
 from minipd.dist.static.evaluation import Survey, placed_meta
 from minipd.dist.static.marks import SOURCES, mix2dist
 from minipd.dist.value import DistValue
@@ -27,8 +30,9 @@ from minipd.ir.builtin import pushed_values
 from minipd.ir.evaluate import evaluate
 from minipd.ir.operation import Operation, user_error
 from minipd.ir.program import Program
-from minipd.ir.schema import op_attrs
+from minipd.ir.schema import op_attrs, result_values, tensor_operands
 from minipd.ir.types import TensorType, VectorType
+from minipd.ir.value import Value
 
 __all__ = ["complete", "completion"]
 
@@ -49,6 +53,8 @@ def complete(program: Program, mesh: ProcessMesh | None, marks: Marks) -> Progra
         if op.name() in SOURCES and (found := marks(op)) is not None:
             place(op, *(found if type(found[0]) is ProcessMesh else (mesh, found)))     # type: ignore[misc]
     mix2dist(program)
+    if mesh is not None:
+        replicate_sources(program, mesh)        # the caller has said all there is to say
     completion(program)
     return program
 
@@ -65,15 +71,13 @@ def completion(program: Program) -> int:
 
     A program in which no value is on a mesh is left as it is.
     """
+    infer_sources(program)
     found = meshes(program)
     if not found:
         return 0
     only = found[0] if len(found) == 1 else None
-    sources = [op for op in program.global_block() if op.name() in SOURCES]
     if only is not None:
-        for op in sources:
-            if not isinstance(op.result(0).type(), DistTensorType):
-                place(op, only, (Replicate(),) * only.ndim)
+        replicate_sources(program, only)
     with using(ground=MetaOnly(), middle=Survey(), grad=False), program.constraints.collect():
         env = evaluate(program, current().run, read_meta, lambda op, payload: None, Branches(only))
     changed = 0
@@ -91,6 +95,35 @@ def completion(program: Program) -> int:
     for op in program.walk():
         _complete_bundles(op)
     return changed
+
+
+def replicate_sources(program: Program, mesh: ProcessMesh) -> None:
+    """Inputs and parameters that are on no mesh yet are replicated on this one."""
+    for op in program.global_block():
+        if op.name() in SOURCES and not isinstance(op.result(0).type(), DistTensorType):
+            place(op, mesh, (Replicate(),) * mesh.ndim)
+
+
+def infer_sources(program: Program) -> None:
+    """Place inputs and parameters that nobody has placed by what is marked behind them.
+
+    From the last operation to the first: where `shard_tensor` has marked what is computed, the operands are wanted so
+    that it comes out as it is marked.
+    """
+    wanted: dict[Value, tuple[ProcessMesh, Placements]] = {}
+    for op in reversed(program.global_block().ops):
+        if op.name() == "dist_op.reshard" and "marked" in op.attributes:
+            attrs = op_attrs(op)
+            wanted.setdefault(op.operand_source(0), (attrs["mesh"], whole(attrs["placements"])))
+        elif op.row is not None and (asked := [r for r in result_values(op) if r in wanted]):
+            mesh = wanted[asked[0]][0]
+            results = [wanted[r][1] if r in wanted and wanted[r][0] == mesh else None for r in result_values(op)]
+            operands = tensor_operands(op)
+            needed = infer_backward(op.row, operands, results, op_attrs(op), mesh).inputs   # type: ignore[arg-type]
+            for value, placements in zip(operands, needed, strict=True):
+                wanted.setdefault(value, (mesh, placements))
+        elif op.name() in SOURCES and op.result(0) in wanted and not isinstance(op.result(0).type(), DistTensorType):
+            place(op, *wanted[op.result(0)])
 
 
 def meshes(program: Program) -> list[ProcessMesh]:

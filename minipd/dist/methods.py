@@ -7,7 +7,6 @@ from minipd.dist.api.local import local_part
 from minipd.dist.api.tensors import distributed
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Partial, Placement, Replicate, Shard
-from minipd.dist.value import DistValue
 from minipd.framework.tensor import Tensor, attach
 
 __all__: list[str] = []
@@ -15,17 +14,17 @@ __all__: list[str] = []
 
 def is_dist(self: Tensor) -> bool:
     """Whether the tensor is distributed over a mesh."""
-    return isinstance(self.payload, DistValue)
+    return hasattr(self.payload, "placements")
 
 
 def placements(self: Tensor) -> list[Placement] | None:
     """What each axis of the mesh holds of the tensor; None for an ordinary one."""
-    return list(self.payload.placements) if isinstance(self.payload, DistValue) else None
+    return list(self.payload.placements) if hasattr(self.payload, "placements") else None
 
 
 def process_mesh(self: Tensor) -> ProcessMesh | None:
     """The mesh over which the tensor is distributed; None for an ordinary one."""
-    return self.payload.mesh if isinstance(self.payload, DistValue) else None
+    return self.payload.mesh if hasattr(self.payload, "placements") else None
 
 
 def _local_value(self: Tensor) -> Tensor:

@@ -63,6 +63,20 @@ class Value:
     def ndim(self) -> int:
         return len(self.shape)
 
+    @property
+    def mesh(self) -> Any:
+        """Of a distributed value; AttributeError of another."""
+        return self._type.mesh                  # type: ignore[attr-defined]
+
+    @property
+    def placements(self) -> Any:
+        """Of a distributed value; AttributeError of another."""
+        return self._type.placements            # type: ignore[attr-defined]
+
+    def meta(self) -> Value:
+        """The same without data: a value has none."""
+        return self
+
     def _tensor_type(self, asked: str) -> TensorType:
         if not isinstance(self._type, TensorType):
             raise TypeError(f"{asked} of {describe(self)}: expected a tensor, got a value of type {self._type}")

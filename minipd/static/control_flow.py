@@ -128,7 +128,7 @@ def _check_alike(true: tuple[list[Value], Structure], false: tuple[list[Value], 
         raise TypeError(f"cond: expected both branches to return the same structure, got {true[1]} from true_fn and "
                         f"{false[1]} from false_fn; let both return the same number of tensors in the same nesting")
     for i, (left, right) in enumerate(zip(true[0], false[0], strict=True)):
-        if left.type() != right.type():
+        if (left.shape, left.dtype) != (right.shape, right.dtype):
             raise TypeError(f"cond: expected both branches to return the same types, got {left.type()} from true_fn "
                             f"and {right.type()} from false_fn for result {i}; reshape or cast one of them")
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from minipd.dist.crossing import elsewhere
+from minipd.dist.dialect import DistTensorType
 from minipd.dist.group import current_comm
 from minipd.dist.interpreter import Dist
 from minipd.dist.mesh import ProcessMesh
@@ -92,7 +93,11 @@ def shard_tensor(data: Any, mesh: ProcessMesh, placements: Sequence[Placement], 
     t = _as_tensor(data, dtype)
     placements = check_placements(placements, mesh, t.ndim, "shard_tensor")
     if is_traced(t.payload) and not isinstance(t.payload, DistValue):
-        return ShardTensor(t, mesh=mesh, placements=placements)
+        out = t if isinstance(t, Parameter) else ShardTensor(t, mesh=mesh, placements=placements)
+        out.payload.set_type(DistTensorType(tuple(t.payload.shape), t.payload.dtype, mesh, placements))
+        if stop_gradient is not None:
+            out.stop_gradient = out.payload.stop_gradient = stop_gradient
+        return out
     if isinstance(t.payload, DistValue):
         value = reshard(Tensor(t.payload), mesh, placements).payload
     elif not mesh.contains(rank):

@@ -43,7 +43,8 @@ def _settle(op: Operation) -> None:
     elif value.type() != kind:
         assert op.parent is not None
         stop = result.stop_gradient
-        value, = Builder(op.parent, op).call(ROWS["reshard"], [value], {"mesh": kind.mesh, "placements": placements})
+        value, = Builder(op.parent, op).call(ROWS["reshard"], [value], {"mesh": kind.mesh, "placements": placements},
+                                             {"marked": True})
         value.stop_gradient = stop
     result.replace_all_uses_with(value)
     op.erase()

@@ -7,12 +7,19 @@ has left (`shard_tensor`, `reshard`), and the `match` operations that tie a grad
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from minipd.framework.context import using
+from minipd.dist.dialect import DistTensorType
+from minipd.dist.interpreter import MARKS
+from minipd.dist.rows import whole
+from minipd.dist.static.evaluation import Survey, placed_meta
+from minipd.dist.value import DistValue
+from minipd.framework.context import MetaOnly, using
+from minipd.framework.meta import Meta
+from minipd.framework.rank import current
 from minipd.framework.row import ROWS
 from minipd.framework.tensor import Parameter, Tensor
 from minipd.ir.backward import append_backward
@@ -20,6 +27,7 @@ from minipd.ir.program import Program
 from minipd.ir.structure import Structure
 from minipd.ir.trace import Trace
 from minipd.ir.traced import TracedProgram, trace
+from minipd.ir.value import Value
 from minipd.jit.dy2static import traceable
 
 __all__ = ["GlobalStep", "trace_step"]
@@ -44,11 +52,50 @@ class GlobalStep:
 
 
 class StepTrace(Trace):
-    """by_hand: whether a hook or a PyLayer wants to see the backward pass, which the tape writes then."""
+    """A trace that knows where values are: code that is traced may ask a tensor for its placements, as eagerly.
 
-    def __init__(self) -> None:
+    placed: mesh and placements of inputs, by name.
+    by_hand: whether a hook or a PyLayer wants to see the backward pass, which the tape writes then.
+    """
+
+    def __init__(self, placed: Mapping[str, tuple] | None = None) -> None:
         super().__init__(Program())
-        self.by_hand = False
+        self.placed, self.by_hand, self.noting = placed or {}, False, True
+        self.survey = Survey()
+        self.known: dict[Value, DistValue] = {}
+
+    def input(self, name: str, meta: Any, stop_gradient: bool = True) -> Value:
+        value = super().input(name, meta, stop_gradient)
+        return self.place(value, *self.placed[name]) if name in self.placed else self.as_outside(value, meta)
+
+    def parameter(self, name: str, meta: Any, trainable: bool = False) -> Value:
+        return self.as_outside(super().parameter(name, meta, trainable), meta)
+
+    def as_outside(self, value: Value, payload: Any) -> Value:
+        """The value that stands for a tensor from outside, placed as that is."""
+        return self.place(value, payload.mesh, whole(payload.held().placements)) if isinstance(payload, DistValue) \
+            else value
+
+    def place(self, value: Value, mesh: Any, placements: tuple) -> Value:
+        value.set_type(DistTensorType(value.shape, value.dtype, mesh, placements))
+        self.known[value] = placed_meta(value.shape, value.dtype, mesh, placements)
+        return value
+
+    def run(self, row: Any, payloads: Any, attrs: dict) -> Any:
+        out = super().run(row, payloads, attrs)
+        if self.noting and (row.name in MARKS or any(isinstance(p, Value) and p in self.known for p in payloads)):
+            self.note(row, payloads, attrs, out if row.multi else (out,))
+        return out
+
+    def note(self, row: Any, payloads: Any, attrs: dict, values: tuple) -> None:
+        """Find out where the results of a call are."""
+        metas = [self.known.get(p, Meta(p.shape, p.dtype)) if isinstance(p, Value) else p for p in payloads]
+        with using(ground=MetaOnly(), middle=self.survey, amp=None, grad=False):
+            found = current().run(row, metas, attrs)
+        for value, meta in zip(values, found if row.multi else (found,), strict=True):
+            if type(meta) is DistValue:
+                value.set_type(DistTensorType(value.shape, value.dtype, meta.mesh, meta.placements))
+                self.known[value] = meta
 
     def by_tape(self) -> bool:
         super().by_tape()
@@ -62,10 +109,11 @@ def trace_step(mode: str, layer: Callable, loss: Callable | None, optimizer: Any
 
     mode: "train" returns the loss, and updates the parameters; "eval" returns the loss; "predict" what the layer does.
     layer(*inputs), then loss(results, *labels).  optimizer: has its parameters.  inputs, labels: anything with a name,
-    a (global) shape and a dtype.  casting: the context in which the forward computation is traced (amp).
+    a (global) shape and a dtype, and `placed`, a mesh and placements (or None).  casting: the context in which the
+    forward computation is traced (amp).
     Raises: ValueError for a loss that is not one number, or that no parameter moves.
     """
-    tracer = StepTrace()
+    tracer = StepTrace({g.name: g.placed for g in (*inputs, *labels) if getattr(g, "placed", None) is not None})
     forward = traceable(_forward(mode, layer, loss, len(inputs)))
     state = state_of(layer, loss, optimizer if mode == "train" else None)
 
@@ -122,6 +170,7 @@ def _update(tracer: StepTrace, optimizer: Any, loss: Tensor) -> None:
     A gradient is matched to its parameter here, once, when all its contributions are added up: that of data-parallel
     ranks is a Partial until now.
     """
+    tracer.noting = False               # nobody asks gradients where they are
     params = [p for p in optimizer._parameter_list if not p.stop_gradient]
     if loss.stop_gradient:
         raise ValueError("to_static: expected a loss that depends on a parameter of the optimizer, got one with "
