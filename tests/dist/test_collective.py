@@ -14,11 +14,13 @@ import pytest
 import minipd as paddle
 import minipd.distributed as dist
 from minipd.dist.api import shard_tensor
+from minipd.dist.comm.errors import MismatchError
 from minipd.dist.launch import environment, find_mpiexec
 from minipd.dist.mesh import parse_mesh
 from minipd.dist.placements import Replicate
 from minipd.framework.context import RankContext
 from minipd.framework.rank import current, enter, leave
+from tests.dist.collective_functions import check_functions
 from tests.dist.ranks import on_mesh
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -128,6 +130,68 @@ def test_objects_and_barrier():
     assert on_ranks(run) == [["mine", {"rank": 0}, {"rank": 1}, {"rank": 2}]] * 3
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_every_function_against_numpy(ranks):
+    """Random groups, dtypes and shapes, calls that are over when they return and calls that are not."""
+    assert min(on_mesh(f"x={ranks}", lambda mesh: check_functions(range(100 * ranks, 100 * ranks + 25)))) > 200
+
+
+# ------------------------------------------------------------------------------------ calls that take their time
+def test_what_was_begun_is_there_after_wait():
+    def run(rank):
+        x, y = mine(rank), mine(rank)
+        task = dist.all_reduce(x, sync_op=False)
+        other = dist.broadcast(y, 1, sync_op=False)
+        before = x.tolist(), task.is_sync(), len(current().tasks)
+        dist.wait(y)                                    # in another order than they were begun
+        between = y.tolist(), other.is_completed(), len(current().tasks)
+        task.synchronize()
+        return before, between, x.tolist(), task.is_completed(), task.wait(), len(current().tasks)
+    assert on_ranks(run) == [(([10 * r, 10 * r + 1], False, 2), ([10, 11], True, 1), [30, 33], True, True, 0)
+                             for r in range(3)]
+
+
+def test_irecv_before_the_message_is_sent():
+    def run(rank):
+        x, y = mine(rank), paddle.zeros([2])
+        task = dist.irecv(y, (rank - 1) % 3)
+        done = task.is_completed()
+        dist.barrier()
+        dist.isend(x, (rank + 1) % 3)
+        return done, task.wait(), y.tolist()
+    assert on_ranks(run) == [(False, True, [10 * r, 10 * r + 1]) for r in (2, 0, 1)]
+
+
+def test_all_gather_into_an_empty_list_has_its_tensors_at_once():
+    def run(rank):
+        into = []
+        task = dist.all_gather(into, mine(rank), sync_op=False)
+        handles = list(into)
+        task.wait()
+        return all(a is b for a, b in zip(into, handles, strict=True)), [t.tolist() for t in into]
+    assert on_ranks(run) == [(True, [[0, 1], [10, 11], [20, 21]])] * 3
+
+
+def test_what_was_begun_and_forgotten_is_completed_at_the_end():
+    def run(rank):
+        x = mine(rank)
+        dist.all_reduce(x, sync_op=False)
+        dist.destroy_process_group()
+        return x.tolist(), current().tasks, dist.is_initialized()
+    assert on_ranks(run) == [([30, 33], [], False)] * 3
+
+
+def test_the_streams_of_a_gpu():
+    def run(rank):
+        x, y = mine(rank), paddle.zeros([3])
+        dist.stream.all_reduce(x, use_calc_stream=True)
+        dist.stream.alltoall_single(y, paddle.to_tensor([1.0, 2.0, 3.0]) * (rank + 1), [1, 1, 1], [1, 1, 1])
+        with pytest.raises(RuntimeError, match="stream.all_reduce: use_calc_stream can only be true in sync op"):
+            dist.communication.stream.all_reduce(x, sync_op=False, use_calc_stream=True)
+        return x.tolist(), y.tolist()
+    assert on_ranks(run) == [([30, 33], [r + 1, 2 * r + 2, 3 * r + 3]) for r in range(3)]
+
+
 # --------------------------------------------------------------------------------------- writes are seen as writes
 def test_received_values_are_in_place_writes():
     """Views see them, versions count them, and a gradient that saved the old value refuses it."""
@@ -167,6 +231,47 @@ def test_groups():
         assert ranks[rank][1:3] == ([20, 22], [[0, 1], [20, 21]])
     assert ranks[1][0] == (-1, [0, 2], 2, -1, False, -1, -1, [-1, -1, -1], 10, [0, 1, 2], True, 1, 3)
     assert ranks[1][1:] == ([10, 11], [], "rank: -1, nranks: 2, id: 10, ranks: 0, 2; name: _default_pg10")
+
+
+def test_groups_of_which_a_rank_is_no_member():
+    def run(rank):
+        pair = dist.new_group([0, 1], backend="gloo")
+        if rank < 2:
+            return dist.get_backend(pair), pair.process_group is pair, [pair.get_global_rank(i) for i in range(2)]
+        dist.barrier(pair)
+        dist.wait(mine(0), pair)
+        with pytest.raises(RuntimeError, match="Invalid group specified: rank 2 is not in"):
+            dist.get_backend(pair)
+        with pytest.raises(RuntimeError, match=r"all_gather: expected a member of the group \[0, 1\]"):
+            dist.all_gather([], mine(0), group=pair)
+        return pair.get_global_rank(0)
+    assert on_ranks(run) == [("GLOO", True, [0, 1]), ("GLOO", True, [0, 1]), -1]
+
+
+def test_messages_of_groups_are_kept_apart():
+    def run(rank):
+        pair, y, z = dist.new_group([0, 1]), paddle.zeros([2]), paddle.zeros([2])
+        if rank == 0:
+            dist.send(mine(1), 1)
+            dist.send(mine(2), 1, pair)
+        if rank == 1:
+            dist.recv(y, 0, pair)
+            dist.recv(z, 0)
+        return y.tolist(), z.tolist()
+    assert on_ranks(run)[1] == ([20, 21], [10, 11])
+
+
+def test_a_group_that_was_shut_down():
+    def run(rank):
+        pair, x = dist.new_group([0, 1]), mine(rank)
+        dist.shutdown_process_group(pair)
+        if rank < 2:
+            with pytest.raises(RuntimeError, match="all_reduce: expected a group that communicates, got .*shut down"):
+                dist.all_reduce(x, group=pair)
+            dist.restart_process_group()
+            dist.all_reduce(x, group=pair)
+        return x.tolist()
+    assert on_ranks(run) == [[10, 12], [10, 12], [20, 21]]
 
 
 def test_a_rank_that_is_not_in_the_group_does_nothing_and_says_so():
@@ -247,6 +352,23 @@ def test_what_the_context_had_stays():
     (lambda r: dist.alltoall([], paddle.zeros([4])), TypeError, "alltoall: expected two lists or two tensors"),
     (lambda r: dist.alltoall([], [mine(r), mine(r), mine(r, dtype="int64")]), ValueError,
      "alltoall: expected tensors of one dtype"),
+    (lambda r: dist.alltoall_single(paddle.zeros([3]), paddle.zeros([4]), [1, 1, 1]), ValueError,
+     r"alltoall_single: expected 3 sizes that make up the 4 rows of f32\[4\], got \[1, 1, 1\]"),
+    (lambda r: dist.alltoall_single(paddle.zeros([3, 2]), paddle.zeros([3])), ValueError,
+     r"alltoall_single: expected tensors of one dtype that are alike but for dimension 0, got f32\[3\] to send and "
+     r"f32\[3, 2\] to receive in"),
+    (lambda r: dist.all_reduce(mine(r, dtype="complex64"), dist.ReduceOp.MAX), TypeError,
+     r"all_reduce: expected real numbers for ReduceOp.MAX, got c64\[2\]"),
+    (lambda r: dist.reduce(mine(r), 5), ValueError, r"reduce: expected a rank of the group, \[0, 1, 2\], got 5"),
+    (lambda r: dist.gather(mine(r)), ValueError, "gather: expected a gather_list on rank 0, which gets the tensors"),
+    (lambda r: dist.scatter(mine(r), [mine(r)]), ValueError, "scatter: expected a list of 3 tensors"),
+    (lambda r: dist.scatter_object_list([], [1]), ValueError, "scatter_object_list: expected a list of 3 objects"),
+    (lambda r: dist.send_object_list([], 1), ValueError, r"send_object_list: expected a list of at least one object"),
+    (lambda r: dist.send_object_list([1], 1, dst_in_group=1), ValueError, "expected dst or dst_in_group, got both"),
+    (lambda r: dist.recv_object_list([1], src_in_group=3), ValueError, "expected src_in_group from 0 to 2, got 3"),
+    (lambda r: dist.P2POp(dist.send, mine(r), 1), RuntimeError, "P2POp: expected paddle.distributed.isend or irecv"),
+    (lambda r: dist.batch_isend_irecv([]), RuntimeError, "batch_isend_irecv: expected a list of P2POp"),
+    (lambda r: dist.new_group([0, 1], backend="mine"), ValueError, "new_group: expected a backend of auto, gloo"),
     (lambda r: dist.send(mine(r), r), ValueError, "send: expected another rank, got 0, which is this one"),
     (lambda r: dist.new_group([0, 0]), ValueError, r"new_group: expected different ranks of 0 to 2, got \[0, 0\]"),
     (lambda r: dist.new_group([3]), ValueError, r"new_group: expected different ranks of 0 to 2, got \[3\]"),
@@ -267,6 +389,26 @@ def test_a_message_of_another_shape():
             with pytest.raises(ValueError, match=r"recv from rank 0: expected f32\[2\], got f32\[3\]"):
                 dist.recv(paddle.zeros([2]), 0)
     on_ranks(run)
+
+
+def test_objects_of_another_number():
+    def run(rank):
+        if rank == 0:
+            dist.send_object_list([1, 2], 1)
+            dist.send(mine(0), 2)
+        else:
+            with pytest.raises(ValueError, match=r"expected 3 objects from rank 0, got (2 of them|a tensor)"):
+                dist.recv_object_list([None] * 3, 0)
+    on_ranks(run)
+
+
+def test_ranks_that_disagree_on_the_root():
+    with pytest.raises(MismatchError, match=r"They differ in sizes: \(1, 0, 0\) and \(0, 1, 0\)"):
+        on_ranks(lambda rank: dist.reduce(mine(rank), dst=min(rank, 1)))
+    with pytest.raises(MismatchError, match=r"rank 0 expects \(1, 0, 0\) along axis 0 from the ranks \(0, 1, 2\), but "
+                                            r"they give it \(1, 1, 0\)"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        on_ranks(lambda rank: dist.scatter(mine(rank), [mine(0)] * 3, src=min(rank, 1)))
 
 
 def test_a_process_alone_before_init_parallel_env():
@@ -338,6 +480,18 @@ def test_mpi_ranks(tmp_path):
         "0 6.0 [0, 1, 2] [0, 1, 2] 30.0 [0, 100, 200] 3.0 [0.0, 1.0] 10.0",
         "1 6.0 [0, 1, 2] [0, 1, 2] 33.0 [1, 101, 201] 0.0 [2.0, 3.0] 10.0",
         "2 6.0 [0, 1, 2] [0, 1, 2] 36.0 [2, 102, 202] 3.0 [4.0] 10.0"]
+
+
+@pytest.mark.mpi
+def test_every_function_on_mpi_ranks():
+    pytest.importorskip("mpi4py")
+    if find_mpiexec() is None:
+        pytest.skip("no mpiexec")
+    done = subprocess.run([sys.executable, "-m", "minipd.distributed.launch", "--nproc_per_node", "3",
+                           "tests/dist/collective_functions.py", "12"], cwd=ROOT, capture_output=True, text=True,
+                          timeout=120, env=environment(3, {"PYTHONPATH": str(ROOT)}))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == "checked 3 True\n"
 
 
 @pytest.mark.mpi
