@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextvars
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ import greenlet
 
 from minipd.dist.comm.calls import call_site
 from minipd.dist.comm.errors import CommError, DeadlockError, RankStopped
+from minipd.dist.comm.verdict import deadlock_text
 
 __all__: list[str] = []
 
@@ -34,7 +35,14 @@ class Reason(Protocol):
         """`"waits in ... for ..."`, said of this rank."""
 
 
+    def awaited(self) -> Sequence[int]:
+        """The ranks without which it cannot go on."""
+
+
 class _Returned:
+    def awaited(self) -> Sequence[int]:
+        return ()
+
     def explain(self, rank: int) -> str:
         return "has returned"
 
@@ -153,13 +161,13 @@ class Baton:
         return None
 
     def _deadlock(self) -> DeadlockError:
-        lines = ["no rank can run:"]
+        lines = []
         for rank, reason in enumerate(self._waits):
             what = "asks again and again whether something is done" if reason is None else reason.explain(rank)
             where = "" if self._ranks[rank].dead else f", at {self.site(rank)}"
-            lines.append(f"  rank {rank} {what}{where}")
-        lines.append("All members of a group must make the same calls in the same order; every recv needs its send.")
-        return DeadlockError("\n".join(lines))
+            lines.append(f"rank {rank} {what}{where}")
+        return DeadlockError(deadlock_text(lines, {rank: () if reason is None else reason.awaited()
+                                                   for rank, reason in enumerate(self._waits)}))
 
     def _stop(self) -> None:
         """End every rank that has begun: its wait raises, so that its `finally` blocks run."""

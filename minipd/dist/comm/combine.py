@@ -51,7 +51,7 @@ def _all_gather_object(group: Group, texts: list[bytes]) -> list[list[bytes]]:
 
 
 def _barrier(group: Group, nothing: list[None]) -> list[None]:
-    return nothing
+    return list(nothing)
 
 
 WORK: dict[str, Callable[..., list[Any]]] = {

@@ -1,6 +1,6 @@
 """What goes wrong between ranks.  Each message names the ranks, what each called, and where."""
 
-__all__ = ["CommError", "DeadlockError", "MismatchError"]
+__all__ = ["CommError", "DeadlockError", "MismatchError", "RankDiedError"]
 
 
 class CommError(RuntimeError):
@@ -13,6 +13,10 @@ class MismatchError(CommError):
 
 class DeadlockError(CommError):
     """No rank can run: each that is left waits for another."""
+
+
+class RankDiedError(CommError):
+    """A rank is gone: it ended without an error that the others could be told."""
 
 
 class RankStopped(BaseException):

@@ -105,6 +105,7 @@ class Queue:
             meeting.results = WORK[kind](group, meeting.operands, *parameters)
         except MismatchError as error:
             raise baton.fail(error) from None
+        meeting.operands = []
         self.number += 1
         for rank in meeting.waiting:
             baton.wake(rank)
@@ -132,8 +133,10 @@ class Meeting:
             self.baton.wait(rank, self)
 
     def result(self, index: int) -> Any:
+        """What the member gets, once: nothing here may keep arrays alive that everybody has done with."""
         assert self.results is not None
-        return self.results[index]
+        mine, self.results[index] = self.results[index], None
+        return mine
 
     def compare_prints(self) -> None:
         for index, before in self.prints.items():
@@ -179,6 +182,11 @@ class Mail:
         if not self.here:
             self.waiting = True
             self.baton.wait(self.dst, self)
+
+    def result(self) -> np.ndarray:
+        """The message, once."""
+        x, self.x = self.x, None
+        return x
 
     def awaited(self) -> list[int]:
         return [self.src]

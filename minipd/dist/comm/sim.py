@@ -101,11 +101,11 @@ class SimCommunicator(Communicator):
     def _recv(self, src: int, tag: int) -> np.ndarray:
         mail = self._expect(src, tag)
         mail.wait()
-        return mail.x
+        return mail.result()
 
     def _begin_recv(self, src: int, tag: int) -> Request:
         mail = self._expect(src, tag)
-        return _Started(self, lambda: mail.here, mail.wait, lambda: mail.x)
+        return _Started(self, lambda: mail.here, mail.wait, mail.result)
 
 
 class _Started(Request):
@@ -114,13 +114,17 @@ class _Started(Request):
     def __init__(self, comm: SimCommunicator, here: Callable[[], bool], wait: Callable[[], None],
                  result: Callable[[], Any]):
         super().__init__()
-        self._baton, self._rank, self._here, self._await, self._result = comm._baton, comm.rank, here, wait, result
+        self._baton, self._rank, self._here, self._await = comm._baton, comm.rank, here, wait
+        self._take: Callable[[], Any] | None = result
+        self._result: Any = None
 
     def _finish(self) -> Any:
-        self._await()
-        return self._result()
+        if self._take is not None:
+            self._await()
+            self._result, self._take = self._take(), None
+        return self._result
 
     def _poll(self) -> bool:
-        if not self._here():
+        if self._take is not None and not self._here():
             self._baton.pause(self._rank)
-        return self._here()
+        return self._take is None or self._here()

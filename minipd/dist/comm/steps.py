@@ -15,6 +15,7 @@ Everything travels as bytes, so that bfloat16, which MPI does not know, needs no
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ import numpy as np
 
 from minipd.dist.comm.arguments import cut
 from minipd.dist.comm.base import Group
+from minipd.dist.comm.calls import Call
 from minipd.dist.comm.reduction import fold
 
 __all__: list[str] = []
@@ -42,15 +44,21 @@ class Line:
 
     Args:
         mpi: the module `mpi4py.MPI`.
-        comm: mpi4py's communicator of the group, for its collectives only.
+        comm: mpi4py's communicator of the group, for its collectives only; None until the members have met.
+
+    Attributes:
+        begun: how many collectives this rank has begun.
+        calls: the latest of them.
     """
 
     # The messages of a collective carry a checksum of the call as their tag, and a receiver takes whatever comes next
     # and compares it: so ranks whose calls differ, if only in dtype, do not take one's bytes for the other's.  This
     # needs all members to send and to expect in the same order, which the communicator sees to.
 
-    def __init__(self, mpi: Any, comm: Any):
+    def __init__(self, mpi: Any, comm: Any = None):
         self.mpi, self.comm = mpi, comm
+        self.begun = 0
+        self.calls: deque[Call] = deque(maxlen=16)
 
     def exchange(self, g: Group, tag: int, outgoing: Sequence[np.ndarray], incoming: Sequence[np.ndarray],
                  more: bool = False) -> Steps:
@@ -66,7 +74,7 @@ class Line:
         requests += [comm.Isend(self.bytes(leaving[i]), i, tag) for i in others]
         incoming[g.index][...] = outgoing[g.index]
         statuses = [mpi.Status() for _ in requests]
-        yield self.all_done(requests, statuses), more
+        yield self.all_done(requests, statuses, [g.ranks[i] for i in others]), more
         for i, status in zip(others, statuses, strict=False):
             got = status.Get_count(mpi.BYTE)
             if got != landing[i].nbytes or status.tag != tag:
@@ -75,8 +83,8 @@ class Line:
             if landing[i] is not incoming[i]:
                 incoming[i][...] = landing[i]
 
-    def all_done(self, requests: list, statuses: list | None = None) -> Callable[[], bool]:
-        """Whether all of MPI's requests are over.
+    def all_done(self, requests: list, statuses: list | None = None, peers: Sequence[int] = ()) -> Callable[[], bool]:
+        """Whether all of MPI's requests are over; the first ones are receives from the ranks `peers`.
 
         Raises: Unexpected if more came than there is room for.
         """
@@ -84,7 +92,8 @@ class Line:
             try:
                 return test(requests, statuses)
             except self.mpi.Exception as error:
-                raise Unexpected(f"a member sent more bytes than this call takes ({error})") from error
+                bad = [str(r) for r, status in zip(peers, statuses or (), strict=False) if status.error]
+                raise Unexpected(f"rank {', '.join(bad) or '?'} sent more bytes than this call takes") from error
         test = self.mpi.Request.Testall
         return ready
 
@@ -138,7 +147,8 @@ def _broadcast(line: Line, g: Group, tag: int, x: Any, root: int) -> Steps:
     if me:
         source = (me - low + first) % g.size
         status = line.mpi.Status()
-        yield line.all_done([line.comm.Irecv(line.bytes(out), source)], [status]), low > 1 and me + 1 < g.size
+        request = line.comm.Irecv(line.bytes(out), source)
+        yield line.all_done([request], [status], [g.ranks[source]]), low > 1 and me + 1 < g.size
         got = status.Get_count(line.mpi.BYTE)
         if got != out.nbytes or status.tag != tag:
             raise Unexpected(f"rank {g.ranks[source]} sent {got} bytes of another call, where {out.nbytes} of this "
@@ -166,12 +176,12 @@ def _barrier(line: Line, g: Group, tag: int, _: None) -> Steps:
     """In round k, tell the member 2^k further on, and hear from the one 2^k before."""
     nothing, step = np.empty(0, np.uint8), 1
     while step < g.size:
-        status = line.mpi.Status()
+        status, source = line.mpi.Status(), g.ranks[(g.index - step) % g.size]
         requests = [line.comm.Irecv(line.bytes(np.empty(0, np.uint8)), (g.index - step) % g.size),
                     line.comm.Isend(line.bytes(nothing), (g.index + step) % g.size, tag)]
-        yield line.all_done(requests, [status, line.mpi.Status()]), 2 * step < g.size
+        yield line.all_done(requests, [status, line.mpi.Status()], [source]), 2 * step < g.size
         if status.tag != tag:
-            raise Unexpected(f"rank {g.ranks[(g.index - step) % g.size]} sent something of another call")
+            raise Unexpected(f"rank {source} sent something of another call")
         step *= 2
 
 
