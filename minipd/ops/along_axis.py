@@ -1,7 +1,7 @@
 """Writing by number along one axis: out[..., indices[..., i, ...], ...] = values[..., i, ...], or added there, or more.
 
-Numbers along an axis are tuples of numbers, whose other members count up: so writing is `index_put`, adding is
-`scatter_nd_add`, and only products and extremes need a row of their own.
+Writing and adding where the other dimensions agree is a row.  Else numbers along an axis are tuples of numbers, whose
+other members count up: then writing is `index_put`, adding is `scatter_nd_add`, and products and extremes are a row.
 """
 
 from __future__ import annotations
@@ -9,17 +9,28 @@ from __future__ import annotations
 from typing import Any
 
 from minipd.framework import dtype as dtypes
+from minipd.framework.dim import same
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.framework.tensor import Tensor
 from minipd.framework.whole import whole
 from minipd.ops.broadcast import Expand, ExpandAs
-from minipd.ops.by_number import GatherNd, IndexPut, ScatterNdAdd, an_axis, gathered_shape, places, require_index
+from minipd.ops.by_number import (
+    GatherNd,
+    IndexPut,
+    ScatterNdAdd,
+    an_axis,
+    gathered_shape,
+    places,
+    positions,
+    require_index,
+)
 from minipd.ops.cast import cast
-from minipd.ops.creation import Arange, ones_like, to_tensor
-from minipd.ops.embedding import take_along_axis
+from minipd.ops.creation import Arange, Full, ones_like, to_tensor
+from minipd.ops.embedding import TakeAlongAxis, take_along_axis
 from minipd.ops.joining import Concat
 from minipd.ops.logic import equal
+from minipd.ops.math import where
 from minipd.ops.reshape import Reshape, Unsqueeze
 from minipd.ops.shapes import shapes_agree
 from minipd.ops.slicing import leading_part
@@ -28,6 +39,61 @@ __all__ = ["index_sample", "put_along_axis", "scatter_add", "scatter_reduce"]
 
 #: reduce -> (the array module's function, what changes nothing: a number, or which end of the dtype's range)
 UFUNCS: dict[str, tuple[str, Any]] = {"mul": ("multiply", 1), "amin": ("minimum", "max"), "amax": ("maximum", "min")}
+
+
+@op("put_along_axis", Trait.INPLACE)
+class PutAlongAxis:
+    """arr with `values` written at the numbers `indices` along `axis` ("assign"; of two writes the last one stays), or
+    added there ("add").   indices: int, of arr's sizes but for `axis`; values: of the sizes of indices
+    """
+
+    inplace = {0: 0}
+
+    def infer_meta(arr, indices, values, *, axis, reduce="assign"):
+        require_index("put_along_axis", indices)
+        expected = (*arr.shape[:axis], indices.shape[axis], *arr.shape[axis + 1:])
+        for what, x in (("indices", indices), ("values", values)):
+            if not shapes_agree(x.shape, expected, f"put_along_axis: the shape of {what}"):
+                raise ValueError(f"put_along_axis: expected {what} of shape {list(expected)}, for {describe(arr)} and "
+                                 f"axis {axis}, got {describe(x)}")
+        return Meta(arr.shape, arr.dtype)
+
+    def kernel(xp, arr, indices, values, *, axis, reduce="assign"):
+        out = xp.array(arr)
+        _put(xp, out, indices, values, axis, reduce)
+        return out
+
+    def kernel_out(xp, out, arr, indices, values, *, axis, reduce="assign"):
+        if out is not arr:
+            out[...] = arr
+        _put(xp, out, indices, values, axis, reduce)
+
+    def vjp_arr(g, indices, axis, reduce):
+        if reduce == "add":
+            return g
+        zeros = Full(shape=tuple(indices.payload.shape), value=0.0, dtype=g.payload.dtype)
+        return PutAlongAxis(g, indices, zeros, axis=axis)
+
+    def vjp_values(g, indices, axis, reduce):
+        n = g.payload.shape[axis]
+        at = where(indices < 0, indices + n, indices)
+        part = TakeAlongAxis(g, at, axis=axis)
+        if reduce == "add":
+            return part
+        count = Arange(start=0, stop=at.payload.shape[axis], step=1, dtype=dtypes.int64.np)
+        order = ExpandAs(Reshape(count, shape=(at.payload.shape[axis], *(1,) * (g.ndim - axis - 1))), at)
+        nobody = Full(shape=tuple(g.payload.shape), value=-1, dtype=dtypes.int64.np)
+        written = PutAlongAxis(nobody, at, order, axis=axis)
+        return part * cast(equal(TakeAlongAxis(written, at, axis=axis), order), part.dtype)     # others were replaced
+
+
+def _put(xp: Any, out: Any, indices: Any, values: Any, axis: int, reduce: str) -> None:
+    at = list(xp.indices(indices.shape, sparse=True))
+    at[axis] = positions(xp, "put_along_axis", indices, out.shape[axis])
+    if reduce == "assign":
+        out[tuple(at)] = values
+    else:
+        xp.add.at(out, tuple(at), values)
 
 
 @op("scatter_nd_reduce", Trait.INPLACE)
@@ -130,8 +196,11 @@ def put_along_axis(arr: Tensor, indices: Tensor, values: Any, axis: int, reduce:
             zip(own, got, strict=True))))
     elif values.ndim:
         values = leading_part("put_along_axis", values, indices)
-    index = tuples_along(indices, axis)
-    return reduced_at(arr, index, Expand(values, shape=tuple(indices.payload.shape)), reduce, include_self)
+    values = Expand(values, shape=tuple(indices.payload.shape))
+    if (reduce == "assign" or reduce == "add" and include_self) and all(
+            i == axis or same(o, g) for i, (o, g) in enumerate(zip(own, indices.payload.shape, strict=True))):
+        return PutAlongAxis(arr, indices, values, axis=axis, reduce=reduce)
+    return reduced_at(arr, tuples_along(indices, axis), values, reduce, include_self)
 
 
 def reduced_at(x: Tensor, index: Tensor, updates: Tensor, reduce: str, include_self: bool) -> Tensor:

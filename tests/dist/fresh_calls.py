@@ -236,13 +236,18 @@ def tuples(rng, shape):
 
 @family
 def writing_by_number(rng):
-    name = one_of(rng, "index_add", "scatter_nd_add", "scatter_nd_reduce", "index_put")
+    name = one_of(rng, "index_add", "scatter_nd_add", "scatter_nd_reduce", "index_put", "put_along_axis")
     shape = sizes(rng, 1, 3, least=1)
     x = whole(rng, *shape)
     if name == "index_add":
         axis = axis_of(rng, shape)
         ids = below(rng, shape[axis], *sizes(rng, 1, 2))
         return name, (x, ids, whole(rng, *shape[:axis], *ids.shape, *shape[axis + 1:])), {"axis": axis}
+    if name == "put_along_axis":
+        axis = axis_of(rng, shape)
+        at = (*shape[:axis], int(rng.integers(0, 6)), *shape[axis + 1:])
+        return name, (x, below(rng, shape[axis], *at), whole(rng, *at)), {"axis": axis, "reduce": one_of(
+            rng, "assign", "add")}
     index = tuples(rng, shape)
     part = (*index.shape[:-1], *shape[index.shape[-1]:])
     if name == "index_put":

@@ -94,6 +94,23 @@ def _(d):
         yield Case((d.floats(2, 3), index, value), want, fixed=LAST)
 
 
+@cases("put_along_axis", "ints")
+def _(d):
+    def want(arr, indices, values, axis, reduce="assign"):
+        out = np.array(arr)
+        for at in np.ndindex(indices.shape):
+            to = (*at[:axis], indices[at], *at[axis + 1:])
+            out[to] = values[at] + (out[to] if reduce == "add" else 0)
+        return out
+
+    for shape, axis, n in (((4,), 0, 3), ((2, 5), 1, 4), ((3, 2), 0, 1), ((2, 3, 2), 1, 5), ((2, 3), 0, 0),
+                           ((0, 2), 1, 3)):
+        at = (*shape[:axis], n, *shape[axis + 1:])
+        for reduce in ("assign", "add"):
+            numbers = d.ints(2 * shape[axis], *at) - shape[axis]
+            yield Case((d.floats(*shape), numbers, d.floats(*at)), want, {"axis": axis, "reduce": reduce})
+
+
 @cases("scatter_nd_reduce", "ints")
 def _(d):
     def want(x, index, updates, reduce):

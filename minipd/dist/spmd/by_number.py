@@ -14,7 +14,7 @@ from typing import Any
 
 from minipd.dist.sharding import local_window
 from minipd.dist.spmd.indexing import window_of
-from minipd.dist.spmd.notation import Local, Notation, is_one, letters, shape_of
+from minipd.dist.spmd.notation import Local, Notation, is_one, letters, replace, shape_of
 from minipd.dist.spmd.table import spmd
 
 __all__: list[str] = []
@@ -79,6 +79,15 @@ def index_put(x: Any, index: Any, value: Any, *, window: Any = None) -> Notation
     lead = "1" * (len(shape) - len(slices))             # more dimensions than the slices have: of size 1
     return Notation((word, numbers, lead + ones), (word,), whole=numbers, linear=((0, 2),), carries="any",
                     local=_windows(x, count))
+
+
+@spmd("put_along_axis")
+def put_along_axis(arr: Any, indices: Any, values: Any, *, axis: int, reduce: str = "assign") -> Notation:
+    """As in Paddle, the axis is whole on both sides, and all else is split together."""
+    word = letters(len(arr.shape))
+    at = replace(word, axis, "z")
+    return Notation((word, at, at), (word,), whole=word[axis] + "z", linear=((0, 2),),
+                    carries="sum" if reduce == "add" else "any", fill=reduce == "add")
 
 
 def _windows(x: Any, count: int) -> Local:
