@@ -10,6 +10,7 @@ from math import prod
 from typing import Any
 
 from minipd.dist.spmd.notation import Notation, letters, replace
+from minipd.dist.spmd.reshape import same_cuts
 from minipd.dist.spmd.table import spmd
 
 __all__: list[str] = []
@@ -95,16 +96,23 @@ def unpool(x: Any, indices: Any, *, output_size: tuple) -> Notation:
     return _windows(2, 1, len(output_size))
 
 
+def _columns(channels: Any, kernel_sizes: tuple) -> dict[str, Any]:
+    """Channels and the elements of a window become one dimension, channels outside: both are cut alike, or not."""
+    def splits(letter: str, ways: tuple[int, ...]) -> bool:
+        return letter != "c" or same_cuts(channels, prod(kernel_sizes), channels * prod(kernel_sizes), 1, ways)
+
+    return {"whole": "xyu", "linear": ((0,),), "splits": splits}
+
+
 @spmd("unfold")
 def unfold(x: Any, *, kernel_sizes: tuple, strides: tuple, paddings: tuple, dilations: tuple) -> Notation:
-    """Channels and the elements of a window become one dimension, which is whole."""
-    return Notation(("bcxy",), ("bku",), whole="cxyku", linear=((0,),))
+    return Notation(("bcxy",), ("bcu",), **_columns(x.shape[1], kernel_sizes))
 
 
 @spmd("fold")
 def fold(x: Any, *, output_sizes: tuple, kernel_sizes: tuple, strides: tuple, paddings: tuple,
          dilations: tuple) -> Notation:
-    return Notation(("bku",), ("bcxy",), whole="cxyku", linear=((0,),))
+    return Notation(("bcu",), ("bcxy",), **_columns(x.shape[1] // prod(kernel_sizes), kernel_sizes))
 
 
 @spmd("interp")
