@@ -7,17 +7,18 @@ what comes when a value crosses to its own mesh, or leaves it, without asking an
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement
-from minipd.dist.reshard.across import plan_across, receive_blocks, send_blocks
-from minipd.dist.rows import whole
-from minipd.dist.sharding import local_window
+from minipd.dist.reshard.between import plan_between
+from minipd.dist.reshard.run import run_between
 from minipd.dist.value import DistValue
 from minipd.framework.context import Kernels
+from minipd.framework.dim import is_symbolic
 from minipd.framework.meta import Meta, describe
 from minipd.framework.rank import current
 
@@ -44,24 +45,20 @@ def elsewhere(shape: tuple, dtype: np.dtype, mesh: ProcessMesh, placements: tupl
     return DistValue(Elsewhere(shape, dtype, mesh), shape, dtype, mesh, placements)
 
 
-def cross(x: DistValue, mesh: ProcessMesh, placements: tuple[Placement, ...], rank: int) -> DistValue:
+def cross(x: DistValue, mesh: ProcessMesh, placements: tuple[Placement, ...], rank: int,
+          run: Callable | None = None) -> DistValue:
     """The value of x on another mesh.  The ranks of both meshes call this; others may.
 
-    Raises: NotImplementedError in a program, whose every value is on one mesh.
+    run: the interpreter below: kernels (if None), or a trace, which notes what a rank sends and gets.
+
+    Raises: NotImplementedError for a shape with symbols in it.
     """
-    here, there = x.mesh.contains(rank), mesh.contains(rank)
-    if here and not isinstance(x.held().local, np.ndarray):
-        raise NotImplementedError(f"reshard: expected the mesh of the tensor, {x.mesh!r}, got {mesh!r}; inside a "
-                                  "program a value stays on its mesh: train with pipeline stages (Pipeline), which "
-                                  "cut the program, or reshard eagerly")
-    x = x.moved(whole(x.placements), Kernels().run, rank)
-    comm, wanted = current().comm, whole(placements)
-    messages = plan_across(x.shape, x.mesh, whole(x.placements), mesh, wanted)
-    own = None
-    if here:
-        own = x.local, local_window(x.shape, x.mesh, x.placements, rank)[1]
-        send_blocks(comm, *own, messages)
-    if not there:
+    x = x.held()
+    if is_symbolic(x.shape):
+        raise NotImplementedError(f"reshard to another mesh: expected sizes that are numbers, got {x!r}; give the "
+                                  "inputs of the program fixed sizes")
+    between = plan_between(x.mesh, x.placements, mesh, placements, tuple(x.shape))
+    local = run_between(x, mesh, between, run or Kernels().run, rank)
+    if local is None:
         return elsewhere(x.shape, x.dtype, mesh, placements)
-    local = receive_blocks(comm, local_window(x.shape, mesh, wanted, rank), x.dtype, messages, own=own)
-    return DistValue(local, x.shape, x.dtype, mesh, wanted).moved(placements, Kernels().run, rank)
+    return DistValue(local, x.shape, x.dtype, mesh, placements)

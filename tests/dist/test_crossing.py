@@ -8,18 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minipd.dist.api import reshard, shard_tensor
-from minipd.dist.completion import complete
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Partial, Replicate, Shard
 from minipd.dist.reshard.across import plan_across
 from minipd.dist.sharding import local_window
 from minipd.dist.simulate import simulate
-from minipd.framework.context import using
-from minipd.framework.meta import Meta
 from minipd.framework.rank import current
-from minipd.framework.tensor import Tensor
-from minipd.ir.program import Program
-from minipd.ir.trace import Trace
 
 R, S, P = Replicate(), Shard, Partial()
 MESHES = {
@@ -113,8 +107,8 @@ def test_a_model_on_two_meshes_as_paddle_writes_it():
     for rank, expected in enumerate([x.T @ back] * 2 + [h.T @ np.ones((4, 3))] * 2):
         np.testing.assert_allclose(found[rank], expected, rtol=1e-12)
     sent = [line for line in log if line.startswith("send")]
-    assert sent == ["send(f64[4, 4], tag=0) from 0 to 2", "send(f64[4, 4], tag=0) from 1 to 3",
-                    "send(f64[4, 4], tag=0) from 2 to 0", "send(f64[4, 4], tag=0) from 3 to 1"]
+    assert sorted(sent) == ["send(f64[4, 4], tag=3000) from 0 to 2", "send(f64[4, 4], tag=3000) from 1 to 3",
+                    "send(f64[4, 4], tag=3000) from 2 to 0", "send(f64[4, 4], tag=3000) from 3 to 1"]
 
 
 def test_a_rank_outside_of_the_mesh_has_no_values():
@@ -128,13 +122,3 @@ def test_a_rank_outside_of_the_mesh_has_no_values():
     assert simulate(WHOLE, run)[5] == (
         "f64[5_d0, 7]", [5, 7], "numpy(): expected a tensor of which rank 5 has a part, got f64[5, 7] on d0=2 of the "
         "ranks [0, 1]; ask on those, or reshard it to a mesh with this rank")
-
-
-def test_a_program_stays_on_its_mesh():
-    program = Program()
-    trace = Trace(program)
-    with using(ground=trace, middle=None, grad=False):
-        x = Tensor(trace.input("x", Meta((4,), np.dtype("float32"))))
-        trace.build.output("y", reshard(x, MESHES["other two"], [R]).payload)
-    with pytest.raises(NotImplementedError, match="inside a program a value stays on its mesh: train with pipeline"):
-        complete(program, MESHES["two"], lambda op: (R,))

@@ -76,8 +76,8 @@ def test_three_axes():
 
 ONE_AXIS = {
     ("R", "R"): (), ("R", "S0"): (), ("R", "P"): (), ("S0", "R"): ("all_gather",), ("S0", "S1"): ("all_to_all",),
-    ("S0", "P"): ("all_gather",), ("P", "R"): ("all_reduce",), ("P", "S1"): ("reduce_scatter",), ("P", "P"): (),
-    ("Pmax", "S0"): ("reduce_scatter",), ("Pmax", "P"): ("all_reduce",), ("Pavg", "R"): ("all_reduce",),
+    ("S0", "P"): (), ("P", "R"): ("all_reduce",), ("P", "S1"): ("reduce_scatter",), ("P", "P"): (),
+    ("Pmax", "S0"): ("reduce_scatter",), ("Pmax", "P"): ("reduce_scatter",), ("Pavg", "R"): ("all_reduce",),
 }
 NAMED = {"R": R, "S0": Shard(0), "S1": Shard(1), "P": P, "Pmax": Partial("max"), "Pavg": Partial("avg")}
 

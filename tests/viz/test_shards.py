@@ -12,7 +12,9 @@ import minipd as paddle
 from minipd import viz
 from minipd.dist.mesh import ProcessMesh, parse_mesh
 from minipd.dist.placements import Partial, Replicate, Shard
-from minipd.dist.reshard.plan import Step, _volume, plan
+from minipd.dist.reshard.cost import of_step
+from minipd.dist.reshard.plan import plan
+from minipd.dist.reshard.steps import Step
 from minipd.dist.sharding import sharding_text
 from minipd.framework.dim import symbol
 from minipd.viz.dist.cut import SIDE, Cut
@@ -149,21 +151,21 @@ def test_nothing_to_do_and_nothing_sent():
 
 @given(st.data())
 def test_bytes_are_those_that_the_plan_reckons_with(data):
-    """Where all splits are even, the bytes are the fraction by which the plan was chosen."""
+    """Where all splits are even, every rank sends what the plan was chosen by."""
     mesh = parse_mesh(data.draw(st.sampled_from(["a=4", "a=2,b=2", "a=2,b=2,c=2"])))
     kinds = st.sampled_from([R(), P(), S(0), S(1)])
     src, dst = (tuple(data.draw(kinds) for _ in mesh.names) for _ in range(2))
     now = src
     for step in plan(src, dst, mesh, 2):
         amounts = sent(step, (64, 64), mesh, now, 4)
-        assert set(amounts.values()) == {_volume(step, now, mesh) * 64 * 64 * 4}
-        now = now[:step.axis] + (step.dst,) + now[step.axis + 1:]
+        assert set(amounts.values()) == {of_step(step, now, mesh, (64, 64))[1]}
+        now = step.applied(now)
 
 
 def test_bytes_of_uneven_chunks():
     mesh = parse_mesh("tp=4")           # 5 rows of 8 floats: chunks of 2, 2, 1, 0 rows, 64, 64, 32, 0 bytes
     gather = sent(Step(0, S(0), R()), (5, 8), mesh, [S(0)], 4)
-    assert gather == {0: 96, 1: 128, 2: 160, 3: 96} and sum(gather.values()) == 3 * 160
+    assert gather == {0: 192, 1: 192, 2: 96, 3: 0} and sum(gather.values()) == 3 * 160
     scatter = sent(Step(0, P(), S(0)), (5, 8), mesh, [P()], 4)
     assert scatter == {0: 96, 1: 96, 2: 128, 3: 160}
     # rank 0 holds rows 0, 1 and will hold columns 0, 1: it keeps 2 x 2 of its 2 x 8

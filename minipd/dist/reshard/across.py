@@ -1,35 +1,36 @@
-"""A reshard between two meshes: which block goes from which rank to which.
+"""Which block goes from which rank to which, where ranks talk directly: between meshes, and in an exchange on one.
 
-Within one mesh a reshard is collectives (plan.py).  Between meshes there is no group that they could run on, so every
-rank of the target gets the blocks of its window from ranks of the source that hold them, one message per block.
+Between meshes there is no group that a collective could run on, so every rank of the target gets the blocks that it
+shall hold from ranks of the source that hold them, one message per block.
 
     source, 2 ranks, S(0)      target, 3 ranks, S(0)       6 rows
     rank 0  rows 0 1 2         rank 2  rows 0 1            0 -> 2: rows 0 1
     rank 1  rows 3 4 5         rank 3  rows 2 3            0 -> 3: row 2        1 -> 3: row 3
                                rank 4  rows 4 5            1 -> 4: rows 4 5
 
-Where several ranks of the source hold a block, the targets that want it take turns among them (or keep their own, if
-they are among them).  For equal placements on meshes of equal shape, rank i of the one thus sends to rank i of the
-other, and nobody else.
-
-A Partial is reduced on the source first.  To a Partial, the value goes whole, and one rank of it keeps it.
+Where several ranks of the source hold a block, the targets that want it take turns among them, the least busy one first
+(or keep their own, if they are among them).  For equal placements on meshes of equal shape, rank i of the one thus
+sends to rank i of the other, and nobody else.
 """
 
 from __future__ import annotations
 
 import functools
+import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.placements import Placement
-from minipd.dist.sharding import local_window
+from minipd.dist.placements import Partial, Placement, Replicate
+from minipd.dist.sharding import local_blocks, local_window
 
 __all__: list[str] = []
 
 Window = tuple[tuple, tuple]            # (shape, offsets) of a block in the global tensor
+Holders = dict[tuple[Window, ...], list[int]]
 
 
 class Message(NamedTuple):
@@ -44,9 +45,11 @@ class Message(NamedTuple):
 @functools.lru_cache(maxsize=4096)
 def plan_across(shape: tuple[int, ...], src_mesh: ProcessMesh, src: tuple[Placement, ...], dst_mesh: ProcessMesh,
                 dst: tuple[Placement, ...]) -> tuple[Message, ...]:
-    """The messages of a reshard of a tensor of global `shape`, ordered by receiver; no placement is Partial.
+    """The messages of a reshard of a tensor of global `shape`, ordered by receiver.
 
-    Messages of a rank to itself are copies.
+    Messages of a rank to itself are copies.  No placement of `src` is Partial.  Of a Partial axis of `dst` only the
+    first ranks get something; the others hold what adds nothing (see `adds_nothing`), but for an average, of which all
+    have the value.
 
     >>> from minipd.dist.placements import Shard
     >>> source, target = ProcessMesh([0, 1]), ProcessMesh([2, 3, 4])
@@ -57,16 +60,77 @@ def plan_across(shape: tuple[int, ...], src_mesh: ProcessMesh, src: tuple[Placem
     1 -> 3 (1,) (3,)
     1 -> 4 (2,) (4,)
     """
-    holders = by_window(shape, src_mesh, src)
+    targets = [r for r in dst_mesh.process_ids if not adds_nothing(dst_mesh, dst, r)]
+    found = _block_messages(_holders(shape, src_mesh, src, src_mesh.process_ids),
+                            _holders(shape, dst_mesh, dst, targets))
+    return _sorted(found, dst_mesh)
+
+
+def adds_nothing(mesh: ProcessMesh, placements: Sequence[Placement], rank: int) -> bool:
+    """Whether a rank gets no part of a value that comes to a mesh, because another one keeps it."""
+    return any(isinstance(p, Partial) and p.op != "avg" and at > 0
+               for p, at in zip(placements, mesh.coordinate(rank), strict=True))
+
+
+@functools.lru_cache(maxsize=4096)
+def exchanged(shape: tuple[int, ...], mesh: ProcessMesh, src: tuple[Placement, ...],
+              dst: tuple[Placement, ...]) -> tuple[Message, ...]:
+    """The messages that bring a tensor from `src` to `dst` on one mesh.  Along an axis that is Partial before and
+    after, every rank stays by itself: who is at another place there has another part of the sum."""
+    partial = [axis for axis, p in enumerate(src) if isinstance(p, Partial)]
+    places: dict[tuple[int, ...], list[int]] = {}
+    for rank in mesh.process_ids:
+        places.setdefault(tuple(mesh.coordinate(rank)[axis] for axis in partial), []).append(rank)
+    whole = tuple(Replicate() if isinstance(p, Partial) else p for p in src)
+    wanted = tuple(Replicate() if isinstance(p, Partial) else p for p in dst)
     found = []
-    for wanted, targets in by_window(shape, dst_mesh, dst).items():
+    for ranks in places.values():
+        found += _block_messages(_holders(shape, mesh, whole, ranks), _holders(shape, mesh, wanted, ranks))
+    return _sorted(found, mesh)
+
+
+@functools.lru_cache(maxsize=4096)
+def like_to_like(shape: tuple[int, ...], src_mesh: ProcessMesh, dst_mesh: ProcessMesh,
+                 placements: tuple[Placement, ...]) -> tuple[Message, ...]:
+    """The messages between meshes of equal shape that leave the placements what they are, Partial ones too: rank i of
+    the one gives what it holds to rank i of the other."""
+    return tuple(Message(a, b, block.shape, block.offsets)
+                 for a, b in zip(src_mesh.process_ids, dst_mesh.process_ids, strict=True)
+                 for block in local_blocks(shape, src_mesh, placements, a))
+
+
+def _holders(shape: tuple[int, ...], mesh: ProcessMesh, placements: Sequence[Placement],
+             ranks: Sequence[int]) -> Holders:
+    """The different parts of a tensor, as blocks, each with those of `ranks` that hold it."""
+    found: Holders = {}
+    for rank in ranks:
+        part = tuple((b.shape, b.offsets) for b in local_blocks(shape, mesh, placements, rank))
+        found.setdefault(part, []).append(rank)
+    return found
+
+
+def _block_messages(holders: Holders, wanted: Holders) -> list[Message]:
+    """The blocks of `wanted` from `holders`: from the rank itself, else from the one that has sent least so far, and
+    among those in turn."""
+    found = []
+    load: Counter[int] = Counter()
+    for part, targets in wanted.items():
         for turn, target in enumerate(targets):
-            for window, ranks in holders.items():
-                block = overlap(wanted, window)
-                if block is not None:
-                    source = target if target in ranks else ranks[turn % len(ranks)]
-                    found.append(Message(source, target, *block))
-    return tuple(sorted(found, key=lambda m: (dst_mesh.process_ids.index(m.dst), m.offsets)))
+            for held, ranks in holders.items():
+                blocks = [block for a in part for b in held if (block := overlap(a, b)) is not None]
+                source = target
+                if blocks and target not in ranks:
+                    n = len(ranks)
+                    source = ranks[min(range(n), key=lambda i, n=n, turn=turn, ranks=ranks: (       # type: ignore
+                        load[ranks[i]], (i - turn) % n))]
+                    load[source] += sum(math.prod(shape) for shape, _ in blocks)
+                found += [Message(source, target, *block) for block in blocks]
+    return found
+
+
+def _sorted(messages: list[Message], mesh: ProcessMesh) -> tuple[Message, ...]:
+    order = {rank: i for i, rank in enumerate(mesh.process_ids)}
+    return tuple(sorted(messages, key=lambda m: (order[m.dst], m.offsets)))
 
 
 def by_window(shape: tuple[int, ...], mesh: ProcessMesh, placements: Sequence[Placement]) -> dict[Window, list[int]]:
@@ -94,27 +158,19 @@ def send_blocks(comm: Any, local: np.ndarray, offsets: tuple[int, ...], messages
             comm.send(_block(local, offsets, m), m.dst, tag)
 
 
-def receive_blocks(comm: Any, window: Window, dtype: np.dtype, messages: Sequence[Message], tag: int = 0,
-                   own: tuple[np.ndarray, tuple[int, ...]] | None = None) -> np.ndarray:
-    """This rank's receives: its window of the target, put together from the blocks.
-
-    own: what it holds of the source, and at which offsets, if it is one of its ranks.
-    """
+def receive_blocks(comm: Any, window: Window, dtype: np.dtype, messages: Sequence[Message],
+                   tag: int = 0) -> np.ndarray:
+    """This rank's receives: its window of the target, put together from the blocks, none of which it has itself."""
     shape, offsets = window
     mine = [m for m in messages if m.dst == comm.rank]
-    if len(mine) == 1 and mine[0].shape == shape and mine[0].src != comm.rank:
+    if len(mine) == 1 and mine[0].shape == shape:
         return comm.recv(mine[0].src, tag)              # the usual case in a pipeline: nothing to put together
     out = np.empty(shape, dtype)                        # a window without elements has no message
     for m in mine:
-        if m.src != comm.rank:
-            block = comm.recv(m.src, tag)
-        else:
-            assert own is not None, "a rank has messages to itself where it holds a part of the source"
-            block = _block(*own, m)
-        _block(out, offsets, m)[...] = block
+        _block(out, offsets, m)[...] = comm.recv(m.src, tag)
     return out
 
 
-def _block(local: np.ndarray, offsets: tuple[int, ...], m: Message) -> np.ndarray:
+def _block(local: Any, offsets: tuple[int, ...], m: Message) -> np.ndarray:
     """The view of a window's array that is the block of a message."""
     return local[(*(slice(o - at, o - at + n) for o, at, n in zip(m.offsets, offsets, m.shape, strict=True)), ...)]

@@ -1,40 +1,34 @@
 """The plan of a reshard: which mesh axis changes when, from one set of placements to another on the same mesh.
 
-A step changes one axis, by one collective or by none:
-
-    R -> S   slice                 P -> R   all_reduce          R -> P   keep: one rank keeps the value, the others
-    S -> R   all_gather            P -> S   reduce_scatter                add nothing to it
-    S -> S'  all_to_all            (S -> P, P -> P': through R)
-
-Not every order is right.  Where several axes split one dimension, the outer axis splits first (see `sharding.py`), so
-a rank's chunk along the inner axis is a part of its chunk along the outer one.  Splitting or gathering a dimension over
-an axis is therefore right only while no axis *further in* splits that dimension: else rows are permuted, and no shape
-would tell.  Likewise a sum of maxima is no maximum of sums: with Partials of two kinds, the inner one is reduced first.
-
-Among the right orders, the plan takes the one with the fewest collectives, then the fewest bytes: so slices that cost
-nothing come before collectives that they make smaller.  With a few placements per axis it is found by search.
+`steps.py` has the steps and says which keep the value.  Of the ways that they make, the plan takes the cheapest (see
+`cost.py`): so slices, which cost nothing, come before collectives that they make smaller, and where ranks are to swap
+what they have, they do so directly.  With a few placements per axis it is found by search.
 """
 
 from __future__ import annotations
 
 import functools
 import heapq
-from collections.abc import Iterator, Sequence
-from fractions import Fraction
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.placements import Partial, Placement, Replicate, Shard, check_placements
+from minipd.dist.placements import Replicate, canonical, check_placements
+from minipd.dist.reshard import cost
+from minipd.dist.reshard.steps import COLLECTIVES, AnyStep, Exchange, Placements, Step, right_steps
+from minipd.framework.dim import is_symbolic
 
 __all__: list[str] = []
 
-Placements = tuple[Placement, ...]
+#: ranks up to which every block of an exchange is looked at, to see whether it is cheaper
+FEW = 64
 
 
-class Plan(tuple["Step", ...]):
+class Plan(tuple[AnyStep, ...]):
     """The steps of a reshard, in order; and, for a picture, what it starts from.
 
-    src, dst: the placements at the beginning and in the end.  ndim: how many dimensions the tensor has.
+    src, dst: the placements at the beginning and in the end, Replicate on axes of size 1.  ndim: how many dimensions
+    the tensor has.
     """
 
     src: Placements
@@ -43,108 +37,113 @@ class Plan(tuple["Step", ...]):
     ndim: int
 
     @classmethod
-    def of(cls, steps: Sequence[Step], src: Placements, dst: Placements, mesh: ProcessMesh, ndim: int) -> Plan:
+    def of(cls, steps: Iterable[AnyStep], src: Placements, dst: Placements, mesh: ProcessMesh, ndim: int) -> Plan:
         self = cls(steps)
         self.src, self.dst, self.mesh, self.ndim = src, dst, mesh, ndim
         return self
 
-
-class Step(NamedTuple):
-    """One mesh axis goes from placement `src` to `dst`.
-
-    >>> Step(1, Partial(), Shard(0)).action
-    'reduce_scatter'
-    """
-
-    axis: int
-    src: Placement
-    dst: Placement
-
-    @property
-    def action(self) -> str:
-        """The collective, or what is done without one: "slice" or "keep"."""
-        return _ACTIONS[type(self.src), type(self.dst)]
+    def stages(self) -> Iterable[tuple[AnyStep, Placements, Placements]]:
+        """Each step, with the placements before and after it."""
+        now = self.src
+        for step in self:
+            after = step.applied(now)
+            yield step, now, after
+            now = after
 
 
-_ACTIONS: dict[tuple[type, type], str] = {
-    (Replicate, Shard): "slice", (Replicate, Partial): "keep",
-    (Shard, Replicate): "all_gather", (Shard, Shard): "all_to_all",
-    (Partial, Replicate): "all_reduce", (Partial, Shard): "reduce_scatter",
-}
-COLLECTIVES = ("all_gather", "all_to_all", "all_reduce", "reduce_scatter")
-
-
-@functools.lru_cache(maxsize=4096)
-def plan(src: Placements, dst: Placements, mesh: ProcessMesh, ndim: int) -> Plan:
+def plan(src: Placements, dst: Placements, mesh: ProcessMesh, ndim: int, shape: Sequence[Any] | None = None) -> Plan:
     """The steps that bring a tensor of `ndim` dimensions from placements `src` to `dst`; () if there is nothing to do.
 
     Axes of size 1 need none: a lone rank holds the same whatever its placement is called.
+    shape: the global one, which decides what is cheapest; without it, or with symbols in it, chunks count as even, and
+    ranks exchange no blocks.
+    Raises: ValueError for placements that do not fit the mesh or the tensor.
 
     >>> from minipd.dist.mesh import parse_mesh
+    >>> from minipd.dist.placements import Partial, Shard
     >>> mesh = parse_mesh("dp=2,tp=2")
     >>> print(describe(plan((Partial(), Replicate()), (Replicate(), Shard(0)), mesh, 2), mesh))
     tp: Replicate() -> Shard(dim=0)  (slice)
     dp: Partial(reduce_type=SUM) -> Replicate()  (all_reduce)
+    >>> swapped = Shard(0, shard_order=1), Shard(0)
+    >>> print(describe(plan((Shard(0), Shard(0)), swapped, mesh, 1, (8,)), mesh))
+    every rank: [Shard(dim=0), Shard(dim=0)] -> [Shard(dim=0, shard_order=1), Shard(dim=0)]  (exchange)
     """
-    start, goal = check_placements(src, mesh, ndim, "reshard from"), check_placements(dst, mesh, ndim, "reshard to")
-    start = tuple(q if size == 1 else p for p, q, size in zip(start, goal, mesh.sizes, strict=True))
-    # Dijkstra's search.  The count breaks ties between equally dear paths in the order in which they were found.
-    queue: list[tuple[int, Fraction, int, int, Placements, tuple[Step, ...]]] = [(0, Fraction(0), 0, 0, start, ())]
+    return _plan(tuple(src), tuple(dst), mesh, ndim,
+                 None if shape is None or is_symbolic(tuple(shape)) else tuple(shape))
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(src: Placements, dst: Placements, mesh: ProcessMesh, ndim: int, shape: tuple | None) -> Plan:
+    start = without_lone(check_placements(src, mesh, ndim, "reshard from"), mesh)
+    goal = without_lone(check_placements(dst, mesh, ndim, "reshard to"), mesh)
+    found = _cheapest(start, goal, mesh, ndim, shape, False)
+    if shape is not None and len(found) > 1 and {"all_gather", "all_to_all"} & {*collectives(found)} and (
+            mesh.size <= FEW):                  # else every rank sends what it must
+        found = _cheapest(start, goal, mesh, ndim, shape, True)
+    return Plan.of(found, start, goal, mesh, ndim)
+
+
+def without_lone(placements: Placements, mesh: ProcessMesh) -> Placements:
+    """The placements with Replicate on every axis of size 1, where they all say the same."""
+    return canonical([Replicate() if size == 1 else p for p, size in zip(placements, mesh.sizes, strict=True)])
+
+
+def _cheapest(start: Placements, goal: Placements, mesh: ProcessMesh, ndim: int, shape: tuple | None,
+              exchange: bool) -> tuple[AnyStep, ...]:
+    """Dijkstra's search.  Between equally dear ways the fewest bytes decide, then the fewest steps, then which was
+    found first."""
+    queue: list[tuple[Any, Any, int, int, Placements, tuple[AnyStep, ...]]] = [(0, 0, 0, 0, start, ())]
     done: set[Placements] = set()
     found = 0
     while queue:
-        count, volume, free, _, now, steps = heapq.heappop(queue)
+        dear, amount, count, _, now, steps = heapq.heappop(queue)
         if now == goal:
-            return Plan.of(steps, start, goal, mesh, ndim)
+            return steps
         if now in done:
             continue
         done.add(now)
-        for step in _right_steps(now, goal, mesh):
-            after = now[:step.axis] + (step.dst,) + now[step.axis + 1:]
-            found += 1
-            dear = step.action in COLLECTIVES
-            heapq.heappush(queue, (count + dear, volume + _volume(step, now, mesh), free + (not dear), found, after,
-                                   (*steps, step)))
-    raise AssertionError(f"reshard {src} -> {dst}: through Replicate everywhere there is always a way")
+        may: list[AnyStep] = [*right_steps(now, goal, mesh.sizes, ndim)]
+        if exchange:
+            may += _exchanges(now, goal)
+        for step in may:
+            after = step.applied(now)
+            if after not in done:
+                found += 1
+                more, sent = cost.of_step(step, now, mesh, shape)
+                heapq.heappush(queue, (dear + more, amount + sent, count + 1, found, after, (*steps, step)))
+    raise AssertionError(f"reshard {start} -> {goal}: through Replicate everywhere there is always a way")
 
 
-def _right_steps(now: Placements, goal: Placements, mesh: ProcessMesh) -> Iterator[Step]:
-    """The steps that may come next: an axis goes to where it shall be, or is gathered first."""
-    for axis, p in enumerate(now):
-        targets = [goal[axis]] if isinstance(p, Replicate) else [goal[axis], Replicate()]
-        for q in targets:
-            if p is q or (type(p), type(q)) not in _ACTIONS:
-                continue
-            if not any(_must_go_first(r, p, q) for r in now[axis + 1:]):
-                yield Step(axis, p, q)
+def _exchanges(now: Placements, goal: Placements) -> list[AnyStep]:
+    """The exchange that brings every axis to where it shall be, if only Partials that stay are there; what shall become
+    Partial is whole until then."""
+    target = canonical([q if not q.is_partial() or p is q else Replicate() for p, q in zip(now, goal, strict=True)])
+    if target == now or any(p.is_partial() and p is not q for p, q in zip(now, target, strict=True)):
+        return []
+    return [Exchange(now, target)]
 
 
-def _must_go_first(inner: Placement, src: Placement, dst: Placement) -> bool:
-    """Whether an axis further in, placed as `inner`, forbids a step from `src` to `dst`."""
-    if isinstance(inner, Shard):
-        return inner in (src, dst)
-    if isinstance(inner, Partial) and isinstance(src, Partial):
-        return inner is not src and not {inner.op, src.op} <= {"sum", "avg"}
-    return False
-
-
-def _volume(step: Step, now: Placements, mesh: ProcessMesh) -> Fraction:
-    """What one rank sends in a step, as a fraction of the whole tensor (ring algorithms; even splits)."""
-    local = Fraction(1)
-    for p, size in zip(now, mesh.sizes, strict=True):
-        if isinstance(p, Shard):
-            local /= size
-    ways = mesh.sizes[step.axis]
-    others = Fraction(ways - 1, ways)
-    return {"all_reduce": 2 * others * local, "reduce_scatter": others * local, "all_to_all": others * local,
-            "all_gather": (ways - 1) * local}.get(step.action, Fraction(0))
-
-
-def collectives(steps: Sequence[Step]) -> tuple[str, ...]:
+def collectives(steps: Sequence[AnyStep]) -> tuple[str, ...]:
     """The names of the collectives in a plan, in order."""
     return tuple(s.action for s in steps if s.action in COLLECTIVES)
 
 
-def describe(steps: Sequence[Step], mesh: ProcessMesh) -> str:
+def describe(steps: Sequence[AnyStep], mesh: ProcessMesh) -> str:
     """The plan as text, a line per step."""
-    return "\n".join(f"{mesh.names[s.axis]}: {s.src!r} -> {s.dst!r}  ({s.action})" for s in steps) or "nothing to do"
+    return "\n".join(
+        f"{mesh.names[s.axis]}: {s.src!r} -> {s.dst!r}  ({s.action})" if isinstance(s, Step) else
+        f"every rank: {[*s.src]} -> {[*s.dst]}  ({s.action})" for s in steps) or "nothing to do"
+
+
+def bytes_sent(steps: Plan, shape: Sequence[int], dtype: Any, rank: int) -> int:
+    """The bytes that `rank` gives to others in the whole plan (see `cost.py` for how they are counted).
+
+    >>> import numpy as np
+    >>> from minipd.dist.mesh import parse_mesh
+    >>> from minipd.dist.placements import Partial
+    >>> to_whole = plan((Partial(),), (Replicate(),), parse_mesh("tp=4"), 2)
+    >>> bytes_sent(to_whole, (6, 8), np.dtype("float32"), 0)            # 3/4 of 192 bytes, there and back
+    288
+    """
+    return dtype.itemsize * sum(cost.sent(step, now, steps.mesh, shape, rank) for step, now, _ in steps.stages())

@@ -8,9 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Partial, Placement, Replicate, Shard
-from minipd.dist.reshard.plan import plan
-from minipd.dist.sharding import local_window
+from minipd.dist.reshard.across import adds_nothing, exchanged
+from minipd.dist.reshard.between import Between
+from minipd.dist.reshard.blocks import give, take
+from minipd.dist.reshard.plan import Plan, plan
+from minipd.dist.reshard.steps import Exchange
+from minipd.dist.sharding import local_blocks, local_shape, local_window
 from minipd.framework.row import ROWS
 
 __all__: list[str] = []
@@ -23,27 +30,83 @@ REDUCTION = {"avg": "sum", "any": "max", "all": "min"}
 
 def run_plan(x: Any, placements: tuple[Placement, ...], run: Callable, rank: int) -> Any:
     """The local payload of the DistValue `x` under `placements`; `run` is the interpreter below."""
-    local, now = x.local, list(x.placements)
-    for step in plan(x.placements, placements, x.mesh, len(x.shape)):
-        after = now.copy()
-        after[step.axis] = step.dst
-        local = run_step(_Step(x, step.axis, tuple(now), tuple(after), run, rank), local)
-        now = after
+    return run_steps(x, x.local, plan(x.placements, placements, x.mesh, len(x.shape), x.shape), run, rank)
+
+
+def run_steps(x: Any, local: Any, steps: Plan, run: Callable, rank: int) -> Any:
+    """What the rank holds after the steps, made of `local`.   x: says the global shape, and the dtype."""
+    for step, before, after in steps.stages():
+        if isinstance(step, Exchange):
+            held, wanted = (local_blocks(x.shape, steps.mesh, p, rank) for p in (before, after))
+            messages = exchanged(tuple(x.shape), steps.mesh, before, after)
+            give(local, held, messages, run, rank)
+            local = take(local, held, wanted, local_shape(x.shape, steps.mesh, after, rank), x.dtype, messages, run,
+                         rank)
+            continue
+        s = _Step(x, steps.mesh, step.axis, before, after, run, rank)
+        local = run_parted(s, local) if s.parted or step.action == "pad" else run_step(s, local)
     return local
+
+
+def run_between(x: Any, mesh: ProcessMesh, between: Between, run: Callable, rank: int) -> Any:
+    """What the rank holds in the end of a reshard of the DistValue `x` to another mesh; None if it is none of it."""
+    shape, local, held = tuple(x.shape), None, []
+    here, there = between.here, between.there
+    if x.mesh.contains(rank):
+        local = run_steps(x, x.local, here, run, rank)
+        leaving = here.dst
+        held = local_blocks(shape, x.mesh, leaving, rank)
+    for b in between.broadcasts:
+        if rank in b.group:
+            given = local if rank == b.root else run(ROWS["full"], [], {"shape": shape, "value": 0, "dtype": x.dtype})
+            local = run(ROWS["broadcast"], [given], {"root": b.root, "group": b.group})
+    give(local, held, between.messages, run, rank)
+    if not mesh.contains(rank):
+        return None
+    if not between.broadcasts:
+        own = local_shape(shape, mesh, there.src, rank)
+        if adds_nothing(mesh, there.src, rank) and all(m.dst != rank for m in between.messages):
+            kind = next(p for p in there.src if isinstance(p, Partial))
+            local = run(ROWS["full"], [], {"shape": own, "value": nothing(kind.op, x.dtype), "dtype": x.dtype})
+        else:
+            local = take(local, held, local_blocks(shape, mesh, there.src, rank), own, x.dtype, between.messages, run,
+                         rank)
+    return run_steps(x, local, there, run, rank)
+
+
+def nothing(op: str, dtype: np.dtype) -> Any:
+    """What adds nothing in a reduction: x + 0, x * 1, the maximum of x and the smallest number there is.
+
+    >>> nothing("sum", np.dtype("float32")), nothing("max", np.dtype("int8")), nothing("any", np.dtype("bool"))
+    (0.0, -128, False)
+    """
+    if op in IDENTITY:
+        return IDENTITY[op]
+    largest = op in ("min", "all")                      # of which the minimum with x is x
+    if dtype == np.bool_:
+        return largest
+    if dtype.kind in "iu":
+        return int(np.iinfo(dtype).max if largest else np.iinfo(dtype).min)
+    return float("inf") if largest else float("-inf")
 
 
 class _Step:
     """One step on one mesh axis, seen from one rank: who takes part, and how large everybody's chunk is."""
 
-    def __init__(self, x: Any, axis: int, before: tuple, after: tuple, run: Callable, rank: int):
+    def __init__(self, x: Any, mesh: ProcessMesh, axis: int, before: tuple, after: tuple, run: Callable, rank: int):
         self.x, self.axis, self.before, self.after, self.run, self.rank = x, axis, before, after, run, rank
-        self.src, self.dst = before[axis], after[axis]
-        self.group = x.mesh.group(rank, axis)
-        self.index = x.mesh.coordinate(rank)[axis]
+        self.mesh, self.src, self.dst = mesh, before[axis], after[axis]
+        self.group = mesh.group(rank, axis)
+        self.index = mesh.coordinate(rank)[axis]
+
+    @property
+    def parted(self) -> bool:
+        """Whether what a rank holds before or after it is more than one block."""
+        return any(isinstance(p, Shard) and p.factor > 1 for p in (*self.before, self.dst))
 
     def sizes(self, placements: tuple, dim: int) -> tuple:
         """The members' extents along `dim`."""
-        return tuple(local_window(self.x.shape, self.x.mesh, placements, r)[0][dim] for r in self.group)
+        return tuple(local_shape(self.x.shape, self.mesh, placements, r)[dim] for r in self.group)
 
     def call(self, name: str, local: Any, **attrs: Any) -> Any:
         return self.run(ROWS[name], [local], attrs)
@@ -67,8 +130,8 @@ def run_step(s: _Step, local: Any) -> Any:
         return s.call("all_to_all", local, group=s.group, index=s.index, split_axis=dst.dim, concat_axis=src.dim,
                       split_sizes=s.sizes(s.after, dst.dim), concat_sizes=s.sizes(s.before, src.dim))
     if isinstance(src, Replicate) and isinstance(dst, Shard):
-        shape, offsets = local_window(s.x.shape, s.x.mesh, s.after, s.rank)
-        start = offsets[dst.dim] - local_window(s.x.shape, s.x.mesh, s.before, s.rank)[1][dst.dim]
+        shape, offsets = local_window(s.x.shape, s.mesh, s.after, s.rank)
+        start = offsets[dst.dim] - local_window(s.x.shape, s.mesh, s.before, s.rank)[1][dst.dim]
         return s.call("slice", local, axes=(dst.dim,), starts=(start,), ends=(start + shape[dst.dim],))
     if isinstance(src, Replicate) and isinstance(dst, Partial):
         if dst.idempotent or s.index == 0:
@@ -85,4 +148,65 @@ def resolve(s: _Step, local: Any, src: Partial, dst: Placement) -> Any:
                        sizes=s.sizes(s.after, dst.dim), op=op)
     else:
         local = s.call("all_reduce", local, group=s.group, op=op)
+    return averaged(s, local, src)
+
+
+def run_parted(s: _Step, local: Any) -> Any:
+    """A step where a split factor parts a dimension, or one that pads.
+
+    With a factor of k, a local extent of k * n is seen as k times n: then the step is the plain one along the n.
+    """
+    src, dst = s.src, s.dst
+    if isinstance(src, Shard) and isinstance(dst, Partial):
+        return padded(s, local, src, dst)
+    if isinstance(src, Shard) and isinstance(dst, Shard):
+        return s.call("all_to_all", local, group=s.group, index=s.index, split_axis=dst.dim, concat_axis=src.dim,
+                      split_sizes=s.sizes(s.after, dst.dim), concat_sizes=s.sizes(s.before, src.dim))
+    if isinstance(src, Shard):
+        sizes = tuple(n // src.factor for n in s.sizes(s.before, src.dim))
+        local = s.call("all_gather", _split(s, local, src), group=s.group, axis=src.dim + (src.factor > 1), sizes=sizes)
+        return _merged(s, local, src)
+    if not isinstance(dst, Shard):
+        return run_step(s, local)
+    sizes, axis = tuple(n // dst.factor for n in s.sizes(s.after, dst.dim)), dst.dim + (dst.factor > 1)
+    local = _split(s, local, dst)
+    if isinstance(src, Partial):
+        local = s.call("reduce_scatter", local, group=s.group, index=s.index, axis=axis, sizes=sizes,
+                       op=REDUCTION.get(src.op, src.op))
+        return averaged(s, _merged(s, local, dst), src)
+    start = sum(sizes[:s.index])
+    local = s.call("slice", local, axes=(axis,), starts=(start,), ends=(start + sizes[s.index],))
+    return _merged(s, local, dst)
+
+
+def padded(s: _Step, local: Any, src: Shard, dst: Partial) -> Any:
+    """A rank's chunk among what adds nothing: the ranks' chunks lie at different places, so nothing has to be sent."""
+    sizes = tuple(n // src.factor for n in s.sizes(s.before, src.dim))
+    local, axis = _split(s, local, src), src.dim + (src.factor > 1)
+    around = []
+    for others in (sizes[:s.index], sizes[s.index + 1:]):
+        shape = (*local.shape[:axis], sum(others), *local.shape[axis + 1:])
+        around.append(s.run(ROWS["full"], [], {"shape": shape, "value": nothing(dst.op, local.dtype),
+                                               "dtype": local.dtype}))
+    return _merged(s, s.run(ROWS["concat"], [around[0], local, around[1]], {"axis": axis}), src)
+
+
+def _split(s: _Step, local: Any, p: Shard) -> Any:
+    """A dimension of k * n elements as two, of k and of n."""
+    if p.factor == 1:
+        return local
+    n = local.shape[p.dim] // p.factor
+    return s.call("reshape", local, shape=(*local.shape[:p.dim], p.factor, n, *local.shape[p.dim + 1:]))
+
+
+def _merged(s: _Step, local: Any, p: Shard) -> Any:
+    """The way back."""
+    if p.factor == 1:
+        return local
+    n = local.shape[p.dim] * local.shape[p.dim + 1]
+    return s.call("reshape", local, shape=(*local.shape[:p.dim], n, *local.shape[p.dim + 2:]))
+
+
+def averaged(s: _Step, local: Any, src: Partial) -> Any:
+    """A sum over the group made the average, if that is what the parts are of."""
     return s.call("scale", local, scale=1.0 / len(s.group)) if src.op == "avg" else local

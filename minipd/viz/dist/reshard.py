@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement
+from minipd.dist.reshard import cost
 from minipd.dist.reshard.across import Message, plan_across
-from minipd.dist.reshard.plan import Step, plan
+from minipd.dist.reshard.plan import plan
+from minipd.dist.reshard.steps import Step
 from minipd.dist.rows import whole
-from minipd.dist.sharding import local_window
 from minipd.viz.dist.cut import Cut
 from minipd.viz.dist.sharding import cell_of, draw_holders
 from minipd.viz.svg import Sheet, Svg
@@ -23,7 +24,8 @@ from minipd.viz.svg import Sheet, Svg
 __all__ = ["reshard", "sent", "told"]
 
 GAP, BESIDE = 74, 18            # pixels between rows of ranks, and between ranks
-ACTIONS = {"slice": "each rank keeps its slice", "keep": "the first rank keeps it, the others take nothing"}
+ACTIONS = {"slice": "each rank keeps its slice", "keep": "the first rank keeps it, the others take nothing",
+           "pad": "each rank puts its chunk among what adds nothing"}
 
 
 def reshard(shape: Sequence[Any], mesh: ProcessMesh, src: Sequence[Placement], dst: Sequence[Placement],
@@ -87,8 +89,8 @@ def states(shape: Sequence[Any], mesh: ProcessMesh, src: Sequence[Placement], ds
     if to is None or to == mesh:
         return [State(cut, []), *_steps(cut, goal.placements)]
     if cut.dtype is None or not all(isinstance(d, int) for d in cut.shape):
-        raise ValueError(f"reshard to another mesh: expected a dtype, and sizes that are numbers, got {cut.text}; draw it "
-                         "with those of a run")
+        raise ValueError(f"reshard to another mesh: expected a dtype, and sizes that are numbers, got {cut.text}; draw "
+                         "it with those of a run")
     there = cut.after(whole(goal.placements), to)
     here = _steps(cut, whole(cut.placements))
     messages = plan_across(cut.shape, mesh, whole(cut.placements), to, there.placements)
@@ -102,7 +104,7 @@ def _steps(cut: Cut, goal: tuple[Placement, ...]) -> list[State]:
     found = []
     for step in plan(cut.placements, goal, cut.mesh, len(cut.shape)):
         words = said(step, cut)
-        cut = cut.after(cut.placements[:step.axis] + (step.dst,) + cut.placements[step.axis + 1:])
+        cut = cut.after(step.applied(cut.placements))
         found.append(State(cut, words))
     return found
 
@@ -152,44 +154,14 @@ def said(step: Step, cut: Cut) -> list[str]:
 
 def sent(step: Step, shape: Sequence[int], mesh: ProcessMesh, before: Sequence[Placement],
          itemsize: int) -> dict[int, int]:
-    """The bytes that each rank sends in a step, by ring algorithms; exact for uneven chunks too.
+    """The bytes that each rank gives to others in a step; exact for uneven chunks too (see `dist/reshard/cost.py`).
 
     >>> from minipd.dist.mesh import parse_mesh
     >>> from minipd.dist.placements import Replicate, Shard
     >>> sent(Step(0, Shard(0), Replicate()), (5, 8), parse_mesh("tp=4"), [Shard(0)], 4)
-    {0: 96, 1: 128, 2: 160, 3: 96}
+    {0: 192, 1: 192, 2: 96, 3: 0}
     """
-    after = [*before]
-    after[step.axis] = step.dst
-    found = {}
-    for rank in mesh.process_ids:
-        group = mesh.group(rank, step.axis)
-        at = group.index(rank)
-        holds = [_elements(local_window(shape, mesh, before, r)[0]) for r in group]
-        gets = [_elements(local_window(shape, mesh, after, r)[0]) for r in group]
-        if step.action == "all_gather":             # passes everything on but the chunk of the next, who has it
-            elements = sum(holds) - holds[(at + 1) % len(group)]
-        elif step.action == "reduce_scatter":       # sends every sum on but the one that ends here
-            elements = sum(gets) - gets[at]
-        elif step.action == "all_reduce":           # both, with even chunks
-            elements = 2 * (len(group) - 1) * -(-holds[at] // len(group))
-        elif step.action == "all_to_all":           # what it holds and will not hold
-            elements = holds[at] - _overlap(shape, mesh, before, after, rank)
-        else:
-            elements = 0
-        found[rank] = elements * itemsize
-    return found
-
-
-def _elements(shape: Sequence[int]) -> int:
-    return math.prod(shape)
-
-
-def _overlap(shape: Sequence[int], mesh: ProcessMesh, before: Sequence[Placement], after: Sequence[Placement],
-             rank: int) -> int:
-    """How many elements a rank holds before and after."""
-    (n0, o0), (n1, o1) = (local_window(shape, mesh, p, rank) for p in (before, after))
-    return math.prod(max(min(a + n, b + m) - max(a, b), 0) for a, n, b, m in zip(o0, n0, o1, n1, strict=True))
+    return {rank: itemsize * cost.sent(step, tuple(before), mesh, shape, rank) for rank in mesh.process_ids}
 
 
 def size_text(n: float) -> str:
