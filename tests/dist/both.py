@@ -31,7 +31,9 @@ def static(mesh: str, function: Callable, *given: Given) -> list[np.ndarray]:
     """The same from the programs of the ranks, put together."""
     arrays = {f"x{i}": np.asarray(a) for i, (a, _) in enumerate(given)}
     specs = [InputSpec(a.shape, str(a.dtype), n, stop_gradient=a.dtype.kind != "f") for n, a in arrays.items()]
-    ran = run_on(mesh, trace(function, *specs).program, {f"x{i}": p for i, (_, p) in enumerate(given)}, arrays)
+    traced = trace(function, *specs)
+    arrays |= {n: np.asarray(a) for n, a in traced.captures.items()}        # constants, which every rank has
+    ran = run_on(mesh, traced.program, {f"x{i}": p for i, (_, p) in enumerate(given)}, arrays)
     return list(ran.outputs.values())
 
 

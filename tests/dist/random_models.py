@@ -379,6 +379,7 @@ class Layout(NamedTuple):
 
 
 def random_layout(model: Model, seed: int, stages: bool = True, partial: bool = True) -> Layout:
+    """stages: some are on two meshes.  partial: the data may be given in parts."""
     rng = np.random.default_rng(seed)
     count = len(model.layers)
     cut = int(rng.integers(1, count + 1)) if stages and rng.random() < 0.2 else count + 1
@@ -390,15 +391,15 @@ def random_layout(model: Model, seed: int, stages: bool = True, partial: bool = 
     def placed(ndim: int, *more: Placement) -> tuple[Placement, ...]:
         choices = [Replicate(), *(Shard(i) for i in range(ndim)), *more]
         return tuple(choices[rng.integers(len(choices))] for _ in range(ways))
-    parts = (Partial(), Partial("avg")) if partial else ()
+    parts = (Partial(), Partial("avg"))
     x, shapes = paddle.to_tensor(model.data), []
     with paddle.no_grad():
         for each in model.layers:
             x = each.run(x, held(each))
             shapes.append(x.ndim)
     moves = {i: placed(n, *parts) for i, n in enumerate(shapes) if rng.random() < 0.3 or i == cut - 1}
-    whole = model.data.dtype.kind == "f"
-    return Layout(mesh, [int(i >= cut) for i in range(count + 1)], placed(model.data.ndim, *(parts if whole else ())),
+    data = parts if partial and model.data.dtype.kind == "f" else ()
+    return Layout(mesh, [int(i >= cut) for i in range(count + 1)], placed(model.data.ndim, *data),
                   {n: placed(v.ndim) for n, v in model.parameters.items()}, moves)
 
 
