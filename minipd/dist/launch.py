@@ -133,8 +133,8 @@ class Job:
 
     def wait(self, timeout: float | None = None) -> int:
         """The exit status, as soon as there is one; TimeoutExpired after `timeout` seconds."""
-        status = self.process.wait(timeout)
-        return self.failure()[1] if self.failure() else status if status >= 0 else 128 - status
+        status, failure = self.process.wait(timeout), self.failure()
+        return failure[1] if failure else status if status >= 0 else 128 - status
 
     def failure(self) -> tuple[int, int] | None:
         """The rank that failed first, and its exit status.  (Of ranks on other hosts this is not known.)"""

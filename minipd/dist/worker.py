@@ -39,17 +39,14 @@ JOB = os.environ.get("MINIPD_JOB", "")
 # ---------------------------------------------------------------------------------------------------- the parent
 def main() -> int:
     """Fork; the child never comes back from here."""
-    options = {"log": None, "as_paddle": False, "module": False}
-    argv = sys.argv[1:]
-    while argv and argv[0] in ("--log", "--as-paddle", "-m"):
-        name = argv.pop(0)
+    argv, folder, switches = sys.argv[1:], "", set()
+    while argv[0] in ("--log", "--as-paddle", "-m"):
+        switches.add(name := argv.pop(0))
         if name == "--log":
-            options["log"] = argv.pop(0)
-        else:
-            options["as_paddle" if name == "--as-paddle" else "module"] = True
-    log = options["log"] and open_log(options["log"])
+            folder = argv.pop(0)
+    log = open_log(folder) if folder else None
     told, tell = os.pipe()
-    out, write_out = os.pipe() if log and RANK == 0 else (None, None)
+    out, write_out = os.pipe() if folder and RANK == 0 else (None, None)
     signals = {signal.SIGINT, signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)           # none may come between fork and what each makes of it
     child = os.fork()
@@ -57,10 +54,10 @@ def main() -> int:
         end_with_parent()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
         os.close(told)
-        if log:
+        if log is not None:
             for stream in (1, 2):
                 os.dup2(log if write_out is None else write_out, stream)
-        be_rank(tell, argv, options["as_paddle"], options["module"])    # in the end returns like any main program
+        be_rank(tell, argv, "--as-paddle" in switches, "-m" in switches)    # in the end returns like any main program
         return 0
     os.close(tell)
     if write_out is not None:
@@ -83,8 +80,8 @@ def main() -> int:
         note("failure", f"{RANK} {failed}", once=True)          # of the first to fail
         if SHOWN not in notes and -status not in heard:
             say(f"minipd: {how_it_ended(status)}; the job ends")
-        if options["log"] and RANK:
-            show_tail(options["log"])
+        if folder and RANK:
+            show_tail(folder)
     note(f"ended.{RANK}", "")
     if failed:
         end_job(failed)
@@ -237,8 +234,8 @@ def be_rank(tell: int, argv: list[str], as_paddle: bool, module: bool) -> None:
     try:
         from mpi4py import MPI
         if as_paddle:
-            import minipd
-            minipd.install_as_paddle()
+            from minipd.as_paddle import install_as_paddle
+            install_as_paddle()
         sys.argv = argv
         # mpiexec puts a pipe in the way, into which Python would write some thousand characters at a time, and lines
         # of different ranks would mix

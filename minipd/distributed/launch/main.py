@@ -55,7 +55,7 @@ def main(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
     options = parser.parse_args(argv)
     for variable, name in ENVIRONMENT.items():
         if variable in environ and getattr(options, name) == parser.get_default(name):
-            kind = next(a.type for a in parser._actions if a.dest == name) or str
+            kind: Any = next(a.type for a in parser._actions if a.dest == name) or str
             setattr(options, name, kind(environ[variable]))
     _refuse(options, parser)
     logging.basicConfig(level=options.log_level.upper(), format="LAUNCH %(levelname)s %(message)s")
