@@ -116,13 +116,12 @@ def local_runs(shape: Sequence[int], mesh: ProcessMesh, placements: Sequence[Pla
     >>> [local_runs((12, 3), parse_mesh("tp=2"), (Shard(0, split_factor=3),), rank)[0] for rank in range(2)]
     [((0, 2), (4, 2), (8, 2)), ((2, 2), (6, 2), (10, 2))]
     """
+    check_factors(shape, mesh, placements)
     at = mesh.coordinate(rank)
     held: list[list[Run]] = [[(0, n)] for n in shape]
     for axis in splitting_order(placements):
         p: Any = placements[axis]
-        part = sum(n for _, n in held[p.dim])
-        check_factor(part, p, mesh, axis, shape, placements)
-        part //= p.factor
+        part = sum(n for _, n in held[p.dim]) // p.factor
         size, offset = ceil_chunk(part, mesh.sizes[axis], at[axis])
         held[p.dim] = _joined(run for i in range(p.factor) for run in _cut(held[p.dim], i * part + offset, size))
     return tuple(map(tuple, held))
@@ -151,14 +150,25 @@ def _joined(runs: Iterator[Run]) -> list[Run]:
     return found
 
 
-def check_factor(extent: Any, p: Shard, mesh: ProcessMesh, axis: int, shape: Sequence[Any],
-                 placements: Sequence[Placement]) -> None:
-    """ValueError unless a split factor parts the `extent` of its dimension, which is what axes before have left."""
-    if p.factor > 1 and extent % p.factor:
-        raise ValueError(f"expected a dimension that {p!r} over {mesh.names[axis]} can see as {p.factor} equal parts, "
-                         f"got {extent} elements of dimension {p.dim} of "
-                         f"{sharding_text(shape, None, mesh, placements)}; use a "
-                         f"split_factor that divides {extent}, or pad the tensor")
+def check_factors(shape: Sequence[Any], mesh: ProcessMesh, placements: Sequence[Placement]) -> None:
+    """ValueError unless every split factor parts what its dimension has: on every rank, so that all of them raise if one
+    must."""
+    order = splitting_order(placements)
+    if not any(placements[axis].factor > 1 for axis in order):      # type: ignore[attr-defined]
+        return
+    for rank in mesh.process_ids:
+        at, sizes = mesh.coordinate(rank), list(shape)
+        for axis in order:
+            p: Any = placements[axis]
+            extent = sizes[p.dim]
+            if type(extent) is DimExpr:
+                break                                   # is assumed to divide
+            if extent % p.factor:
+                raise ValueError(f"expected a dimension that {p!r} over {mesh.names[axis]} can see as {p.factor} equal "
+                                 f"parts, got {extent} elements on rank {rank} of dimension {p.dim} of "
+                                 f"{sharding_text(shape, None, mesh, placements)}; use a split_factor that divides "
+                                 f"{extent}, or pad the tensor")
+            sizes[p.dim] = p.factor * ceil_chunk(extent // p.factor, mesh.sizes[axis], at[axis])[0]
 
 
 def local_shape(shape: Sequence[Any], mesh: ProcessMesh, placements: Sequence[Placement], rank: int) -> tuple:
@@ -168,6 +178,7 @@ def local_shape(shape: Sequence[Any], mesh: ProcessMesh, placements: Sequence[Pl
     >>> local_shape((12, 3), parse_mesh("tp=2"), (Shard(0, split_factor=3),), 1)
     (6, 3)
     """
+    check_factors(shape, mesh, placements)
     at = mesh.coordinate(rank)
     sizes = list(shape)
     for axis in splitting_order(placements):
@@ -176,7 +187,6 @@ def local_shape(shape: Sequence[Any], mesh: ProcessMesh, placements: Sequence[Pl
         if type(extent) is DimExpr:
             part = extent if p.factor == 1 else exact_div(extent, p.factor, f"dimension {extent} in {p.factor} parts")
         else:
-            check_factor(extent, p, mesh, axis, shape, placements)
             part = extent // p.factor
         sizes[p.dim] = p.factor * chunk(part, mesh.sizes[axis], at[axis])[0]
     return tuple(sizes)

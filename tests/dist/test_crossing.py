@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from minipd.autograd.engine import grad
 from minipd.dist.api import reshard, shard_tensor
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Partial, Replicate, Shard
@@ -122,3 +125,53 @@ def test_a_rank_outside_of_the_mesh_has_no_values():
     assert simulate(WHOLE, run)[5] == (
         "f64[5_d0, 7]", [5, 7], "numpy(): expected a tensor of which rank 5 has a part, got f64[5, 7] on d0=2 of the "
         "ranks [0, 1]; ask on those, or reshard it to a mesh with this rank")
+
+
+# --------------------------------------------------------------------------------------------------- gradients (D12)
+@given(placed(), placed(), st.sampled_from(["square", "sum"]))
+@settings(max_examples=40)
+def test_gradients_cross_back_whatever_the_meshes_and_placements(source, target, loss):
+    """Of sum((2x)^2) it is 8x, of sum(2x) it is 2, on the mesh of x and as x is placed (Partial: whole)."""
+    def run(_):
+        x = shard_tensor(X, *source, dtype="float64", stop_gradient=False)
+        y = reshard(x * 2.0, *target)
+        (y * y if loss == "square" else y).sum().backward()
+        assert x.grad.process_mesh == source[0]
+        assert x.grad.placements == [R if p.is_partial() else p for p in x.placements]
+        if source[0].contains(current().rank):
+            assert (x.grad.numpy() == (8 * X if loss == "square" else 2.0)).all()
+    simulate(WHOLE, run)
+
+
+@pytest.mark.parametrize(("src", "dst", "forward", "backward"), [
+    # chunks go to one rank each, and are gathered there; the gradient is whole there, and each chunk of it goes back
+    (S(0), R, {"send": 2, "all_gather": 2}, {"send": 2}),
+    (R, S(0), {"send": 2}, {"send": 2, "all_gather": 2}),
+    (S(0), S(1), {"send": 4}, {"send": 4}),             # a quarter from each to each
+    (S(0), S(0), {"send": 2}, {"send": 2}),
+    (R, R, {"send": 2}, {"send": 2}),
+    # one rank gets the value; its gradient, which both have, goes back from both
+    (R, P, {"send": 1}, {"send": 2}),
+    # each rank's part of a sum goes, and is added up there; the gradient, which is not in parts, goes back
+    (P, R, {"send": 2, "all_reduce": 2}, {"send": 2}),
+    (P, S(0), {"send": 2, "reduce_scatter": 2}, {"send": 2, "all_gather": 2}),
+], ids=str)
+def test_what_crosses_back_is_the_transpose_of_what_has_crossed(src, dst, forward, backward):
+    """Counted over the ranks of both meshes."""
+    first, second = MESHES["two"], MESHES["other two"]
+    x0, w = np.arange(24.0).reshape(4, 6), np.arange(24.0, 48).reshape(4, 6)
+
+    def run(_):
+        x = shard_tensor(x0, first, [src], dtype="float64", stop_gradient=False)
+        y = reshard(x, second, [dst])
+        there = Counter(current().comm.counts)
+        g = shard_tensor(w, second, [R if dst is P else dst], dtype="float64")
+        dx, = grad([y], [x], [g])
+        assert dx.placements == [R if src is P else src] and dx.process_mesh == first
+        back = Counter(current().comm.counts) - there
+        if current().rank < 2:
+            assert (dx.numpy() == w).all()
+        return there, back
+    for expected, *found in zip((forward, backward), *simulate(ProcessMesh([0, 1, 2, 3]), run), strict=True):
+        total = sum(found, Counter())
+        assert {k: n for k, n in total.items() if k != "recv"} == expected and total["recv"] == total["send"]

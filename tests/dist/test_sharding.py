@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from minipd.dist.api import reshard, shard_tensor
 from minipd.dist.mesh import parse_mesh
 from minipd.dist.placements import Partial, Replicate, Shard
 from minipd.dist.sharding import (
@@ -21,6 +22,7 @@ from minipd.dist.sharding import (
     sharding_text,
     split_axes,
 )
+from minipd.dist.simulate import simulate
 from minipd.framework.constraints import Constraints
 from minipd.framework.dim import symbol
 from tests.dist.simulated import split
@@ -221,6 +223,18 @@ def test_a_factor_that_does_not_divide(placed, at):
     mesh = parse_mesh("x=2") if len(placed) == 1 else parse_mesh("y=2,x=2")
     for ask in (local_runs, local_shape, local_window, local_blocks):
         with pytest.raises(ValueError, match=rf"expected a dimension that Shard\(dim=0, split_factor=\d\) over x can "
-                                             rf"see as \d equal parts, got {at} elements of dimension 0 of .*; use a "
+                                             rf"see as \d equal parts, got {at} elements on rank 0 of dimension 0 of "
+                                             rf".*; use a "
                                              rf"split_factor that divides {at}, or pad the tensor"):
             ask((6, 2), mesh, placed, 0)
+
+
+def test_a_factor_that_does_not_divide_is_an_error_on_every_rank():
+    """5 rows over y are 3 and 2: two parts of 2 there are, but not of 3."""
+    def shard(mesh):
+        with pytest.raises(ValueError, match="got 3 elements on rank 0"):
+            shard_tensor(np.zeros((5, 2)), mesh, [Shard(0), Shard(0, split_factor=2)])
+        x = shard_tensor(np.zeros((5, 2)), mesh, [Shard(0), R])
+        with pytest.raises(ValueError, match="got 3 elements on rank 0"):
+            reshard(x, mesh, [Shard(0), Shard(0, split_factor=2)])
+    simulate("y=2,x=2", shard)
