@@ -6,14 +6,17 @@ parts of mixed signs.  So a rule that lets a Partial pass says that the operator
 reduces by the same), and is held to it.
 """
 
+import itertools
+
 import numpy as np
 
-from minipd.dist.placements import Partial, Replicate, Shard
-from minipd.dist.sharding import local_window
-from minipd.dist.spmd import DECOMPOSE, infer
+from minipd.dist.placements import Partial, Replicate, Shard, check_placements
+from minipd.dist.sharding import local_shape
+from minipd.dist.spmd import infer
+from minipd.dist.spmd.table import Decompose
 from minipd.framework import dtype as dtypes
 from minipd.framework.meta import Meta
-from tests.dist.simulated import join, split
+from tests.dist.simulated import REDUCE, ceil_chunks, random_parts
 
 #: operands that every rank has
 KEYS = ("key",)
@@ -42,7 +45,8 @@ def draw_placements(row, operands, mesh, rng):
         kinds = kinds_of(x)
         if kinds:                       # one kind for an operand: sums of maxima are no maxima of sums
             choices += [Partial(kinds[rng.integers(len(kinds))])] * 2
-        found.append(tuple(choices[rng.integers(len(choices))] for _ in mesh.sizes))
+        drawn = [choices[rng.integers(len(choices))] for _ in mesh.sizes]
+        found.append(check_placements(styled(x, drawn, mesh, rng), mesh, x.ndim))
     tensors = [i for i, p in enumerate(found) if p is not None]
     sums = [i for i in tensors if "sum" in kinds_of(operands[i]) and operands[i].dtype.kind != "i"]
     if sums and not rng.integers(3):    # else blocks of several operands are rarely Partial together
@@ -55,6 +59,73 @@ def draw_placements(row, operands, mesh, rng):
     return found
 
 
+def styled(x, placements, mesh, rng):
+    """The same with orders and factors here and there."""
+    if rng.integers(3):
+        return placements
+    orders = rng.permutation(mesh.ndim).tolist()
+    found = [Shard(p.dim, shard_order=orders[i]) if p.is_shard() else p for i, p in enumerate(placements)]
+    for i, p in enumerate(placements):
+        alone = p.is_shard() and sum(q.is_shard(p.dim) for q in placements) == 1
+        factors = [k for k in (2, 3) if alone and x.shape[p.dim] % k == 0]
+        if factors and rng.integers(2):
+            found[i] = Shard(p.dim, split_factor=factors[rng.integers(len(factors))])
+    return found
+
+
+def numbers(shape, mesh, placements, rank):
+    """Which elements a rank has along each dimension."""
+    found = [np.arange(n) for n in shape]
+    axes = [axis for axis, p in enumerate(placements) if p.is_shard()]
+    for axis in sorted(axes, key=lambda axis: placements[axis].order):
+        p, at = placements[axis], mesh.coordinate(rank)[axis]
+        parts = np.split(found[p.dim], p.factor)
+        found[p.dim] = np.concatenate([ceil_chunks(part, 0, mesh.sizes[axis])[at] for part in parts])
+    return found
+
+
+def parts_of(x, mesh, placements, rng):
+    """Where the ranks stand along the axes that are Partial -> what all those that stand there have the parts of."""
+    found = {(): x}
+    for p, size in zip(placements, mesh.sizes, strict=True):
+        if p.is_partial():
+            found = {(*at, i): part for at, whole in found.items()
+                     for i, part in enumerate(random_parts(whole, p.op, size, rng))}
+    return found
+
+
+def standing(mesh, placements, rank):
+    return tuple(i for i, p in zip(mesh.coordinate(rank), placements, strict=True) if p.is_partial())
+
+
+def cut(x, mesh, placements, rng):
+    """What each rank has of x."""
+    parts = parts_of(x, mesh, placements, rng)
+    return [np.ascontiguousarray(parts[standing(mesh, placements, rank)][np.ix_(*numbers(
+        x.shape, mesh, placements, rank))]).reshape(local_shape(x.shape, mesh, placements, rank))
+        for rank in mesh.process_ids]
+
+
+def put_together(pieces, shape, mesh, placements):
+    """The whole; ranks that have the same have the same bits."""
+    parts, filled = {}, {}
+    for piece, rank in zip(pieces, mesh.process_ids, strict=True):
+        at = standing(mesh, placements, rank)
+        whole = parts.setdefault(at, np.zeros(shape, piece.dtype))
+        seen = filled.setdefault(at, np.zeros(shape, bool))
+        block = np.ix_(*numbers(shape, mesh, placements, rank))
+        known = np.asarray(seen[block]).reshape(piece.shape)
+        np.testing.assert_array_equal(np.asarray(whole[block]).reshape(piece.shape)[known], piece[known])
+        whole[block], seen[block] = piece, True
+    assert all(seen.all() for seen in filled.values())
+    for axis in reversed([axis for axis, p in enumerate(placements) if p.is_partial()]):
+        op, size = placements[axis].op, mesh.sizes[axis]
+        groups = itertools.groupby(sorted(parts), key=lambda at: at[:-1])
+        parts = {at: [parts[k] for k in group] for at, group in groups}
+        parts = {at: sum(g) / size if op == "avg" else REDUCE[op].reduce(g) for at, g in parts.items()}
+    return np.asarray(parts[()])
+
+
 def pieces(row, operands, placements, mesh, rng):
     """For each operand what each rank holds of it; of a shape-only one the shape."""
     found = []
@@ -62,9 +133,9 @@ def pieces(row, operands, placements, mesh, rng):
         if not isinstance(x, np.ndarray):
             found.append([x] * mesh.size)
         elif i in row.shape_only:
-            found.append([Meta(local_window(x.shape, mesh, placed, rank)[0], x.dtype) for rank in mesh.process_ids])
+            found.append([Meta(local_shape(x.shape, mesh, placed, rank), x.dtype) for rank in mesh.process_ids])
         else:
-            found.append(split(x, mesh, placed, rng))
+            found.append(cut(x, mesh, placed, rng))
     return found
 
 
@@ -74,10 +145,10 @@ def whole_result(row, operands, attrs):
 
 
 def check_call(row, operands, attrs, mesh, rng, placements=None):
-    """Checks one call on one mesh; returns what was inferred, or DECOMPOSE, of which nothing is checked."""
+    """Checks one call on one mesh; returns what was inferred.  Nothing is checked of a `Decompose`."""
     given = draw_placements(row, operands, mesh, rng) if placements is None else placements
     got = infer(row, operands, given, attrs, mesh)
-    if got is DECOMPOSE:
+    if isinstance(got, Decompose):
         return got
     context = (f"{row.name}{[getattr(x, 'shape', x) for x in operands]} {attrs} on {mesh.text()}, placed {given}: "
                f"inferred {got.inputs} -> {got.outputs}")
@@ -92,11 +163,11 @@ def check_call(row, operands, attrs, mesh, rng, placements=None):
             raise
         out = out if isinstance(out, tuple) else (out,)
         for o, w, placed in zip(out, want, got.outputs, strict=True):
-            assert o.shape == local_window(w.shape, mesh, placed, rank)[0], f"rank {rank}, {context}"
+            assert o.shape == local_shape(w.shape, mesh, placed, rank), f"rank {rank}, {context}"
             assert o.dtype == w.dtype, f"rank {rank}, {context}"
         results.append(out)
     for k, (w, placed) in enumerate(zip(want, got.outputs, strict=True)):
-        close(join([r[k] for r in results], mesh, placed), w, f"result {k} of {context}")
+        close(put_together([r[k] for r in results], w.shape, mesh, placed), w, f"result {k} of {context}")
     return got
 
 

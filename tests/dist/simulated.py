@@ -46,9 +46,11 @@ def random_parts(array, op, ways, rng):
         other = rng.integers(0, 2, (ways, *array.shape)).astype(bool)
         return [np.asarray(np.where(owner == i, array, array & other[i] if op == "any" else array | other[i]))
                 for i in range(ways)]
-    worse = {"max": -1, "min": 1}[op]
-    return [np.where(owner == i, array, array + worse * rng.integers(0, 4, array.shape)).astype(array.dtype)
-            for i in range(ways)]
+    least = np.iinfo(array.dtype) if array.dtype.kind in "iu" else np.finfo(np.float32)
+    bound, worse = (least.min, -1) if op == "max" else (least.max, 1)
+    others = [array + worse * np.minimum(rng.integers(0, 4, array.shape), abs(bound - array.astype(float)))
+              for _ in range(ways)]
+    return [np.where(owner == i, array, other).astype(array.dtype) for i, other in enumerate(others)]
 
 
 def split(array, mesh, placements, rng):

@@ -28,7 +28,7 @@ def check_cases(name, times):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_rule_holds_on_its_operators_cases(name):
-    check_cases(name, 60)
+    check_cases(name, 25)
 
 
 @pytest.mark.long

@@ -11,21 +11,17 @@ from minipd.autograd.engine import grad
 from minipd.autograd.mode import no_grad
 from minipd.dist.api import dtensor_from_local
 from minipd.dist.mesh import parse_mesh
-from minipd.dist.placements import Partial, Replicate, Shard
 from minipd.framework import dtype as dtypes
 from minipd.framework.rank import current
 from minipd.framework.row import ROWS
 from minipd.framework.tensor import Tensor
-from tests.dist.every_rule import kinds_of
+from tests.dist.every_rule import cut, draw_placements
 from tests.dist.ranks import on_mesh
-from tests.dist.simulated import split
 from tests.ops.all_cases import CASES
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NaN and infinity, which some cases are about
 
 MESHES = [parse_mesh(text) for text in ("x=2,y=2", "x=3", "x=2,y=3", "x=2")]
-#: of operands that are lists of numbers, and not tensors to be placed
-KEYS = ("key",)
 
 
 def placed_cases(name):
@@ -37,16 +33,8 @@ def placed_cases(name):
 def calls(draw, name):
     """(case, mesh, placements of each operand); None for numbers and keys."""
     case, mesh = draw(st.sampled_from(placed_cases(name))), draw(st.sampled_from(MESHES))
-    row, placements = ROWS[name], []
-    for i, x in enumerate(case.inputs):
-        if not isinstance(x, np.ndarray) or not row.variadic and row.inputs[i] in KEYS:
-            placements.append(None)
-            continue
-        kinds = [Replicate(), *map(Shard, range(x.ndim))]
-        if x.dtype == np.float64 and "sum" in kinds_of(x):
-            kinds.append(Partial())
-        placements.append(tuple(draw(st.sampled_from(kinds)) for _ in mesh.sizes))
-    return case, mesh, placements
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    return case, mesh, draw_placements(ROWS[name], case.inputs, mesh, rng)
 
 
 def derivatives(row, case, xs, weights):
@@ -93,7 +81,7 @@ def check(name, case, mesh, placements):
     xs = [Tensor(x.copy()) if isinstance(x, np.ndarray) else x for x in case.inputs]
     single = derivatives(row, case, xs, weights)
     want = [values(part) for part in single]
-    parts = [None if p is None else split(x, mesh, p, rng) for x, p in zip(case.inputs, placements, strict=True)]
+    parts = [None if p is None else cut(x, mesh, p, rng) for x, p in zip(case.inputs, placements, strict=True)]
 
     def run(mesh):
         xs = []
