@@ -68,6 +68,13 @@ class _ShardOptimizer(Optimizer):
                 tensor.payload = placed.payload
         return state
 
+    def state_dict(self) -> dict[str, Any]:
+        """The state, made now if there is none yet: so that `load_state_dict` of a checkpoint has something to fill.
+        All in it, the number of steps too, is the optimizer's own, not a copy."""
+        if not self._state:
+            self.prepare()
+        return super().state_dict() | {"step": self.scalars()[1], "missed_steps": self._missed}
+
     def apply_gradients(self, params_grads: Any, unless: Any = False) -> None:
         before = {} if self._shard_fn is None else {
             (p.name, name): t.payload for p, _ in params_grads for name, t in self.state_of(p).items()

@@ -154,9 +154,13 @@ def load_state_dict(state_dict: dict[str, Any], path: str, process_group: Group 
     try:
         tensors, values, paths = flat(state_dict, "load_state_dict")
         checkpoint = Checkpoint(Path(path), unique_id)
-        _check(tensors, values, checkpoint)
+        _check(tensors, paths, values, checkpoint)
         arrays = {key: room_for(t) for key, t in tensors.items() if is_here(t)}
-        checkpoint.read({key: (array, blocks_of(tensors[key])) for key, array in arrays.items()})
+        checkpoint.read({key: (array, blocks_of(tensors[key])) for key, array in arrays.items()
+                         if key in checkpoint.tensors})
+        for key, array in arrays.items():
+            if key not in checkpoint.tensors:               # a number that was saved as one
+                array[...] = checkpoint.values[paths[key]]
         values = _plain(state_dict, values, checkpoint)
     except (TypeError, ValueError) as e:
         problem = e
@@ -173,10 +177,12 @@ def load_state_dict(state_dict: dict[str, Any], path: str, process_group: Group 
         parent(state_dict, place)[place[-1]] = value
 
 
-def _check(tensors: Mapping[str, Tensor], values: Mapping[tuple[str, ...], Any], checkpoint: Checkpoint) -> None:
+def _check(tensors: Mapping[str, Tensor], paths: Mapping[str, tuple[str, ...]], values: Mapping[tuple[str, ...], Any],
+           checkpoint: Checkpoint) -> None:
     """InputError unless the checkpoint has the tensors of a state, in their shapes and dtypes."""
     where = str(checkpoint.folder)
-    missing = [key for key in tensors if key not in checkpoint.tensors]
+    missing = [key for key, t in tensors.items() if key not in checkpoint.tensors and not (
+        t.size == 1 and isinstance(checkpoint.values.get(paths[key]), (bool, int, float)))]
     missing += [".".join(place) for place in values
                 if place not in checkpoint.values and ".".join(place) not in checkpoint.tensors]
     if missing:
@@ -185,6 +191,8 @@ def _check(tensors: Mapping[str, Tensor], values: Mapping[tuple[str, ...], Any],
                          f"{where} without {_some(missing)}" + (f", but with {_some(extra)}" if extra else ""),
                          "load into a state that has the names of the checkpoint, or leave out what it lacks")
     for key, t in tensors.items():
+        if key not in checkpoint.tensors:
+            continue
         p, stored = held(t), checkpoint.tensors[key]
         if tuple(p.shape) != stored.shape or p.dtype != stored.dtype:
             raise InputError(f"{key}: {Stored(tuple(p.shape), p.dtype, []).text()}", f"{stored.text()} in {where}",

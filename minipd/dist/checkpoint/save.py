@@ -252,6 +252,7 @@ class _Save:
 
 def finish_saves(meeting: Meeting) -> None:
     """Wait for what this process still writes; what went wrong there is raised, on every rank."""
+    meeting.all(None)                       # all have begun what they write: the leader's thread waits for their files
     problem = None
     for save in current().saves:
         save.thread.join()
