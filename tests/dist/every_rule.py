@@ -10,12 +10,17 @@ import itertools
 
 import numpy as np
 
+from minipd.autograd.mode import no_grad
+from minipd.dist.api import dtensor_from_local
 from minipd.dist.placements import Partial, Replicate, Shard, check_placements
 from minipd.dist.sharding import local_shape
+from minipd.dist.simulate import simulate
 from minipd.dist.spmd import infer
 from minipd.dist.spmd.table import Decompose
 from minipd.framework import dtype as dtypes
 from minipd.framework.meta import Meta
+from minipd.framework.rank import current
+from minipd.framework.tensor import Tensor
 from tests.dist.simulated import REDUCE, ceil_chunks, random_parts
 
 #: operands that every rank has
@@ -144,11 +149,14 @@ def whole_result(row, operands, attrs):
     return out if isinstance(out, tuple) else (out,)
 
 
-def check_call(row, operands, attrs, mesh, rng, placements=None):
-    """Checks one call on one mesh; returns what was inferred.  Nothing is checked of a `Decompose`."""
+def check_call(row, operands, attrs, mesh, rng, placements=None, in_parts=False):
+    """Checks one call on one mesh; returns what was inferred.  A call that is to run in parts is run, ranks and all,
+    if `in_parts`."""
     given = draw_placements(row, operands, mesh, rng) if placements is None else placements
     got = infer(row, operands, given, attrs, mesh)
     if isinstance(got, Decompose):
+        if in_parts:
+            check_placed(row, operands, attrs, mesh, given, rng)
         return got
     context = (f"{row.name}{[getattr(x, 'shape', x) for x in operands]} {attrs} on {mesh.text()}, placed {given}: "
                f"inferred {got.inputs} -> {got.outputs}")
@@ -169,6 +177,23 @@ def check_call(row, operands, attrs, mesh, rng, placements=None):
     for k, (w, placed) in enumerate(zip(want, got.outputs, strict=True)):
         close(put_together([r[k] for r in results], w.shape, mesh, placed), w, f"result {k} of {context}")
     return got
+
+
+def check_placed(row, operands, attrs, mesh, placements, rng):
+    """The same by the whole way: every rank calls the operator on distributed tensors."""
+    locals_ = [None if p is None else cut(x, mesh, p, rng) for x, p in zip(operands, placements, strict=True)]
+
+    def call(mesh):
+        xs = [x if p is None else dtensor_from_local(pieces[current().rank], mesh, p, x.shape)
+              for x, p, pieces in zip(operands, placements, locals_, strict=True)]
+        with no_grad():
+            out = row(*(Tensor(x) if isinstance(x, np.ndarray) else x for x in xs), **attrs)
+        return [o.numpy() for o in (out if row.multi else (out,))]
+
+    for rank, got in enumerate(simulate(mesh, call)):
+        for g, w in zip(got, whole_result(row, operands, attrs), strict=True):
+            close(g, w, f"rank {rank} of {row.name}{[getattr(x, 'shape', x) for x in operands]} {attrs} on "
+                  f"{mesh.text()}, placed {placements}")
 
 
 def close(got, want, context):

@@ -41,7 +41,7 @@ def check_family(name, times):
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     for n in range(times):
         row, operands, attrs = FAMILIES[name](rng)
-        check_call(ROWS[row], operands, attrs, MESHES[n % len(MESHES)], rng)
+        check_call(ROWS[row], operands, attrs, MESHES[n % len(MESHES)], rng, in_parts=True)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
