@@ -111,7 +111,7 @@ class Pass:
         differentiation."""
         if leaf is not None:
             g = at_home(conj(g), leaf)
-            leaf.grad = Tensor(self.owned(g).payload) if leaf.grad is None else leaf.grad + g
+            leaf.grad = Tensor(self.owned(g).payload) if leaf.grad is None else added(leaf.grad, g)
             leaf.grad.stop_gradient = False
 
     def call_rules(self, node: Node, gs: list) -> None:
@@ -235,9 +235,10 @@ def match(g: Tensor, like: Any) -> Tensor:
 
 
 def added(a: Tensor, b: Tensor) -> Tensor:
-    """Two contributions to one gradient.  They may be on different meshes, where parts of a model that are on
-    different meshes use the same value; only `add_n` takes such operands."""
-    if type(a.payload) is np.ndarray or getattr(a.payload, "mesh", None) == getattr(b.payload, "mesh", None):
+    """Two contributions to one gradient.  Distributed ones may be on different meshes, where parts of a model that are
+    on different meshes use the same value, or Partial, to be reduced once, when all are there: only `add_n` takes such
+    operands as they are."""
+    if type(a.payload) is np.ndarray or not (hasattr(a.payload, "placements") or hasattr(b.payload, "placements")):
         return a + b
     return ROWS["add_n"](a, b)
 

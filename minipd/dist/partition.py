@@ -63,7 +63,7 @@ def partition(program: Program, mesh: ProcessMesh | None, rank: int) -> Program:
         if type(payload) is not DistValue and mesh is not None:              # a constant
             payload = DistValue(payload, tuple(payload.shape), payload.dtype, mesh, (Replicate(),) * mesh.ndim)
         if op.name() == "builtin.set_parameter":
-            check_state(op.attributes["parameter_name"].value, state, payload)
+            check_state(op.attributes["parameter_name"].value, state, payload, everybody(program))
         elif isinstance(kind, DistTensorType):
             payload = payload.moved(kind.placements, trace.run, rank)
         if type(payload) is not DistValue:
@@ -79,8 +79,15 @@ def partition(program: Program, mesh: ProcessMesh | None, rank: int) -> Program:
     return local
 
 
-def check_state(name: str, state: dict[str, Any], new: Any) -> None:
-    """Raise ValueError unless state is written on the mesh, and with the placements, with which it is read."""
+def everybody(program: Program) -> set[int]:
+    """The ranks of all meshes of a completed program."""
+    kinds = (v.type() for op in program.walk() for v in op.results())
+    return {rank for kind in kinds if isinstance(kind, DistTensorType) for rank in kind.mesh.process_ids}
+
+
+def check_state(name: str, state: dict[str, Any], new: Any, ranks: set[int]) -> None:
+    """Raise ValueError unless state is written on the mesh, and with the placements, with which it is read.  Of state
+    that is on no mesh, all `ranks` must have the whole new value."""
     if name not in state:
         raise ValueError(f"state {name}: expected the program to read it before it is written, as {new!r}, "
                          "for a read tells how it is placed; let the new value depend on the old one's shape")
@@ -94,6 +101,9 @@ def check_state(name: str, state: dict[str, Any], new: Any) -> None:
             raise ValueError(f"state {name}: expected to be written as it is read, {old!r}, got "
                              f"{new.held()!r}; reshard the new value to the placements of the old one (match "
                              "does it)")
+    elif type(new) is DistValue and type(old) is not DistValue and ranks <= set(new.mesh.process_ids) and all(
+            p.is_replicated() for p in new.held().placements):
+        return
     elif type(old) is DistValue or type(new) is DistValue:
         raise ValueError(f"state {name}: expected to be written as it is read, {old!r}, got {new!r}, which is "
                          f"{'on a mesh' if type(new) is DistValue else 'on none'}; place the state with shard_tensor "

@@ -91,8 +91,15 @@ class Walk:
 
     # --------------------------------------------------------------------------------------- contributions
     def give(self, value: Value, g: Tensor) -> None:
-        """One more contribution to the gradient of `value`."""
-        self.grads.setdefault(value, []).append(g)
+        """One more contribution to the gradient of `value`.
+
+        Of a program that will be distributed they are added up as they come, as the tape does, so that communication
+        has the order that it has eagerly.
+        """
+        parts = self.grads.setdefault(value, [])
+        parts.append(g)
+        if self.pin and len(parts) > 1:
+            parts[:] = [AddN(*parts)]
 
     def total(self, value: Value) -> Tensor | None:
         """The gradient of `value`; None if there is none.  Asked when all contributions are there."""

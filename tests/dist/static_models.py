@@ -208,8 +208,8 @@ def whole(t):
 class Eager:
     """A DistModel's calls, operator by operator."""
 
-    def __init__(self, layer, optimizer):
-        self.layer, self.optimizer, self.mode = layer, optimizer, "train"
+    def __init__(self, layer, optimizer, loss=None):
+        self.layer, self.optimizer, self.loss, self.mode = layer, optimizer, loss or MSELoss(), "train"
 
     def train(self):
         self.mode = "train"
@@ -226,8 +226,8 @@ class Eager:
                 return [whole(self.layer(x))]
         if self.mode == "eval":
             with paddle.no_grad():
-                return whole(MSELoss()(self.layer(x), y))
-        loss = MSELoss()(self.layer(x), y)
+                return whole(self.loss(self.layer(x), y))
+        loss = self.loss(self.layer(x), y)
         loss.backward()
         self.optimizer.step()
         self.optimizer.clear_grad()
