@@ -152,6 +152,7 @@ def whole_result(row, operands, attrs):
 def check_call(row, operands, attrs, mesh, rng, placements=None, in_parts=False):
     """Checks one call on one mesh; returns what was inferred.  A call that is to run in parts is run, ranks and all,
     if `in_parts`."""
+    row.infer_meta(*operands, **attrs)              # it is a call that the operator takes
     given = draw_placements(row, operands, mesh, rng) if placements is None else placements
     got = infer(row, operands, given, attrs, mesh)
     if isinstance(got, Decompose):
