@@ -11,6 +11,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 from minipd.dist.comm.base import Communicator
@@ -20,12 +21,14 @@ from minipd.dist.parallel_env import is_started, own_rank, rank_and_size
 from minipd.framework.errors import InputError
 from minipd.framework.rank import current
 
-__all__ = ["Group", "destroy_process_group", "get_backend", "get_group", "get_rank", "get_world_size",
-           "init_parallel_env", "is_available", "is_initialized", "new_group", "restart_process_group",
-           "shutdown_process_group"]
+__all__ = ["Group", "create_nccl_config", "destroy_process_group", "get_backend", "get_group", "get_rank",
+           "get_world_size", "init_parallel_env", "is_available", "is_initialized", "new_group",
+           "restart_process_group", "shutdown_process_group"]
 
 #: The names by which Paddle knows backends; whatever a group is asked to use, it uses this rank's communicator.
 BACKENDS = ("auto", "gloo", "nccl", "bkcl", "xccl", "heter", "flagcx")
+#: How long Paddle lets ranks wait for each other; here a wait that cannot end is found out, whatever it is told.
+PATIENCE = timedelta(minutes=30)
 #: The number of the first group beyond that of all ranks, as in Paddle.
 FIRST_GROUP = 10
 
@@ -182,7 +185,7 @@ def is_available() -> bool:
     return True
 
 
-def new_group(ranks: Sequence[int] | None = None, backend: str | None = None, timeout: Any = None,
+def new_group(ranks: Sequence[int] | None = None, backend: str | None = None, timeout: timedelta = PATIENCE,
               nccl_comm_init_option: int = 0, nccl_config: Any = None) -> Group:
     """A group of some ranks (None: of all), in ascending order.  Every rank calls it, also those that are not in it.
 
@@ -200,6 +203,22 @@ def new_group(ranks: Sequence[int] | None = None, backend: str | None = None, ti
     at = chosen.index(ctx.rank) if ctx.rank in chosen else -1
     ctx.groups[number] = Group(at, number, list(chosen), name=f"_default_pg{number}")
     return ctx.groups[number]
+
+
+#: What can be said about NCCL in Paddle.
+NCCL_SETTINGS = ("commName", "ll_buffsize", "ll128_buffsize", "simple_buffsize", "buffsize_align", "nchannels",
+                 "algoStr", "protoStr")
+
+
+def create_nccl_config(nccl_config: dict[str, int | str] | None = None) -> dict[str, int | str] | None:
+    """Settings of NCCL for `new_group` and `init_parallel_env`, which take them; without effect here.
+
+    Raises: ValueError for one that Paddle does not have.
+    """
+    unknown = set(nccl_config or ()) - set(NCCL_SETTINGS)
+    if unknown:
+        raise ValueError(f"create_nccl_config: expected {', '.join(NCCL_SETTINGS)}; got {', '.join(sorted(unknown))}")
+    return None if nccl_config is None else dict(nccl_config)
 
 
 def get_group(id: int = 0) -> Group | None:

@@ -79,7 +79,9 @@ def main() -> int:
     if failed:
         note("failure", f"{RANK} {failed}", once=True)          # of the first to fail
         if SHOWN not in notes and -status not in heard:
-            say(f"minipd: {how_it_ended(status)}; the job ends")
+            say(text := f"minipd: {how_it_ended(status)}; the job ends")
+            if log is not None:
+                write_all(log, (text + "\n").encode())
         if folder and RANK:
             show_tail(folder)
     note(f"ended.{RANK}", "")

@@ -14,6 +14,7 @@ order.  Ranks in arguments are global ones.
     rooted.py    one member gives or gets all: broadcast, reduce, gather, scatter
     messages.py  one rank gives, another gets: send, recv, and batches of them
     objects.py   the same for objects, which travel pickled
+    traced.py    collectives and messages in a program
 
 For tensors that are parts of one global tensor, and for gradients through communication, see `shard_tensor` and
 `reshard`.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from minipd.dist.comm.arguments import MAX_TAG
 from minipd.dist.group import Group
 from minipd.framework import dtype as dtypes
 from minipd.framework.context import using
@@ -49,8 +50,10 @@ def array_of(tensor: Any, what: str) -> np.ndarray:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{what}: expected a Tensor, got {tensor!r}")
     if not isinstance(tensor.payload, np.ndarray):
+        kind = "" if hasattr(tensor.payload, "placements") else ", and programs have all_reduce, broadcast, " \
+            "all_gather, reduce_scatter, alltoall, send and recv"
         raise TypeError(f"{what}: expected an ordinary tensor with values, got {tensor.payload!r}; a distributed "
-                        "tensor changes its placements with reshard")
+                        f"tensor changes its placements with reshard{kind}")
     return tensor.payload
 
 
@@ -95,6 +98,16 @@ def peer(rank: Any, group: Group, what: str) -> int:
     if rank == current().rank:
         raise ValueError(f"{what}: expected another rank, got {rank}, which is this one")
     return member(rank, group, what)
+
+
+#: Messages of different groups are kept apart by their tags, and from those that programs send (from 0 up): a group's
+#: is this and its number.
+FIRST_TAG = 16384
+
+
+def tag_of(group: Group) -> int:
+    """The tag of a group's messages."""
+    return FIRST_TAG + group.id % (MAX_TAG + 1 - FIRST_TAG)
 
 
 # ---------------------------------------------------------------------------------------------------------- came

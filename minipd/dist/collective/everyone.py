@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from minipd.dist.collective import traced
 from minipd.dist.collective.arrays import (
     ReduceOp,
     array_of,
@@ -22,7 +23,7 @@ from minipd.dist.collective.arrays import (
     unflat,
     write,
 )
-from minipd.dist.collective.task import Task, perform
+from minipd.dist.collective.task import Task, perform, program_has
 from minipd.dist.group import Group, current_comm, entered, existing
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
@@ -35,6 +36,8 @@ def all_reduce(tensor: Tensor, op: int = ReduceOp.SUM, group: Group | None = Non
     g = entered(group, "all_reduce")
     if g is None:
         return None
+    if traced.is_traced(tensor):
+        return program_has(traced.all_reduce, tensor, op, g)
     x = array_of(tensor, "all_reduce")
     return perform("all_reduce", (x, tuple(g.ranks), reduction(op, x, "all_reduce")),
                    lambda total: write(tensor, averaged(total, op, g), "all_reduce"), [tensor], sync_op)
@@ -50,7 +53,10 @@ def all_gather(tensor_list: list[Tensor] | Tensor, tensor: Tensor, group: Group 
     """
     if not (g := existing(group, "all_gather")).is_member():
         raise RuntimeError(f"all_gather: expected a member of the group {g.ranks}; only its members call it")
-    g, x = entered(group, "all_gather") or g, array_of(tensor, "all_gather")
+    g = entered(group, "all_gather") or g
+    if traced.is_traced(tensor):
+        return program_has(traced.all_gather, tensor_list, tensor, g)
+    x = array_of(tensor, "all_gather")
     arguments = x[None], tuple(g.ranks), 0, (1,) * g.nranks
     if isinstance(tensor_list, Tensor):
         whole, shape = tensor_list, rows_of(array_of(tensor_list, "all_gather"), x, g, "all_gather").shape
@@ -73,6 +79,8 @@ def reduce_scatter(tensor: Tensor, tensor_list: list[Tensor] | Tensor, op: int =
     g = entered(group, "reduce_scatter")
     if g is None:
         return None
+    if traced.is_traced(tensor, tensor_list, *(tensor_list if isinstance(tensor_list, list | tuple) else ())):
+        return program_has(traced.reduce_scatter, tensor, tensor_list, op, g)
     x = array_of(tensor, "reduce_scatter")
     if isinstance(tensor_list, Tensor):
         given = rows_of(array_of(tensor_list, "reduce_scatter"), x, g, "reduce_scatter")
@@ -95,6 +103,8 @@ def alltoall(out_tensor_list: list[Tensor] | Tensor, in_tensor_list: list[Tensor
     g = entered(group, "alltoall")
     if g is None:
         return None
+    if traced.is_traced(in_tensor_list, *(in_tensor_list if isinstance(in_tensor_list, list | tuple) else ())):
+        return program_has(traced.alltoall, out_tensor_list, in_tensor_list, g)
     if isinstance(out_tensor_list, Tensor) and isinstance(in_tensor_list, Tensor):
         like(array_of(in_tensor_list, "alltoall"), array_of(out_tensor_list, "alltoall"), "alltoall")
         return _exchange(out_tensor_list, in_tensor_list, None, None, g, sync_op, "alltoall")

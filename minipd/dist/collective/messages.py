@@ -7,29 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from minipd.dist.collective.arrays import array_of, like, peer, write
-from minipd.dist.collective.task import Task, perform
-from minipd.dist.comm.arguments import MAX_TAG
+from minipd.dist.collective import traced
+from minipd.dist.collective.arrays import array_of, like, peer, tag_of, write
+from minipd.dist.collective.task import Task, perform, program_has
 from minipd.dist.group import Group, entered, existing
 from minipd.framework.tensor import Tensor
 
 __all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"]
-
-#: Messages of different groups are kept apart by their tags, and from those that programs send (from 0 up): a group's
-#: is this and its number.
-FIRST_TAG = 16384
-
-
-def tag_of(group: Group) -> int:
-    """The tag of a group's messages."""
-    return FIRST_TAG + group.id % (MAX_TAG + 1 - FIRST_TAG)
-
 
 def send(tensor: Tensor, dst: int = 0, group: Group | None = None, sync_op: bool = True) -> Task | None:
     """Give a copy of the tensor to rank `dst`, which calls `recv`.  Never waits: rings of sends do not lock up."""
     g = entered(group, "send")
     if g is None:
         return None
+    if traced.is_traced(tensor):
+        return program_has(traced.send, tensor, peer(dst, g, "send"), g)
     return perform("send", (array_of(tensor, "send"), peer(dst, g, "send"), tag_of(g)), lambda _: None, [tensor],
                    sync_op)
 
@@ -42,6 +34,8 @@ def recv(tensor: Tensor, src: int = 0, group: Group | None = None, sync_op: bool
     g = entered(group, "recv")
     if g is None:
         return None
+    if traced.is_traced(tensor):
+        return program_has(traced.recv, tensor, peer(src, g, "recv"), g)
     x = array_of(tensor, "recv")
 
     def finish(message: np.ndarray) -> None:

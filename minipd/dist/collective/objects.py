@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minipd.dist.collective.arrays import member, peer
-from minipd.dist.collective.messages import tag_of
+from minipd.dist.collective.arrays import member, peer, tag_of
 from minipd.dist.group import Group, current_comm, entered, existing
 from minipd.framework.rank import current
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from minipd.dist.collective import traced
 from minipd.dist.collective.arrays import (
     ReduceOp,
     array_of,
@@ -24,7 +25,7 @@ from minipd.dist.collective.arrays import (
     rows_of,
     write,
 )
-from minipd.dist.collective.task import Task, perform
+from minipd.dist.collective.task import Task, perform, program_has
 from minipd.dist.group import Group, entered
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
@@ -37,6 +38,8 @@ def broadcast(tensor: Tensor, src: int, group: Group | None = None, sync_op: boo
     g = entered(group, "broadcast")
     if g is None:
         return None
+    if traced.is_traced(tensor):
+        return program_has(traced.broadcast, tensor, member(src, g, "broadcast"), g)
     arguments = array_of(tensor, "broadcast"), member(src, g, "broadcast"), tuple(g.ranks)
     return perform("broadcast", arguments, lambda x: write(tensor, x, "broadcast"), [tensor], sync_op)
 

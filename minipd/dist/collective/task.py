@@ -66,6 +66,14 @@ def perform(kind: str, arguments: tuple, finish: Callable[[Any], None], tensors:
     return task
 
 
+def program_has(write: Callable[..., None], *arguments: Any) -> Task:
+    """Let `write` put a collective into the program that is being written; it is over when the program has run it."""
+    write(*arguments)
+    task = Task(Finished(None), lambda _: None, (), True)
+    task.wait()
+    return task
+
+
 def wait(tensor: Tensor, group: Any = None, use_calc_stream: bool = True) -> None:
     """Wait for what was begun with `sync_op=False` and reads or writes this tensor.
 
