@@ -1,4 +1,4 @@
-"""Checkpoints across meshes: whatever mesh reads has, bit by bit, what was saved; what is wrong is told on every rank."""
+"""Checkpoints across meshes: whatever mesh reads has, bit by bit, what was saved; every rank hears what is wrong."""
 
 from __future__ import annotations
 

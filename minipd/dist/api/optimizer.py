@@ -115,7 +115,7 @@ def shard_optimizer(optimizer: Optimizer, shard_fn: Callable | None = None,
     ([0.5, 0.5, 0.5, 0.5], [[2], [2]])
     """
     if not isinstance(optimizer, Optimizer):
-        raise TypeError(f"shard_optimizer: expected an optimizer, got {optimizer!r}")
+        raise TypeError(f"shard_optimizer: expected an optimizer, got {type(optimizer).__name__}")
     if isinstance(optimizer, _ShardOptimizer):
         raise ValueError("shard_optimizer: expected an optimizer that is not sharded yet, got what shard_optimizer "
                          "returned")
@@ -197,7 +197,7 @@ def shard_scaler(scaler: GradScaler) -> GradScaler:
     8.0
     """
     if not isinstance(scaler, GradScaler):
-        raise TypeError(f"shard_scaler: expected a GradScaler, got {scaler!r}")
+        raise TypeError(f"shard_scaler: expected a GradScaler, got {type(scaler).__name__}")
     out = object.__new__(_ShardScaler)
     out.__dict__ = scaler.__dict__
     return out
