@@ -30,7 +30,7 @@ test: setup  ## the test suite that every change must pass (ARGS go to pytest)
 test-all: setup  ## everything: also the long fuzzers, soaks and full parity
 	$(PYTEST) $(ARGS)
 
-interop: setup  ## exchange saved models with the real Paddle, both ways (PADDLE_PYTHON=/path/to/python that has it)
+interop: setup  ## exchange saved models with the real Paddle, both ways, and train on two ranks like it (PADDLE_PYTHON=/path/to/python that has it)
 	@$(BIN)/python -m tools.interop
 
 chapter-%: setup  ## run chapter N: its tests and the examples of its text with later floors closed, its notebook

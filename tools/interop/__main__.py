@@ -1,10 +1,9 @@
-"""`make interop`: what one saves, the other runs.  PADDLE_PYTHON names a Python with the real Paddle."""
+"""`make interop`: what one saves, the other runs; how one trains on two ranks, the other does.  PADDLE_PYTHON names a
+Python with the real Paddle."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,7 +12,8 @@ from typing import Any
 
 import minipd
 from minipd.ir.serialize import program_json, read_program
-from tools.interop import text, training
+from tools.interop import distributed, text, training
+from tools.interop.found import found_python
 from tools.interop.models import NOT_HERE, calls_of, difference, models, save_all
 
 HERE = Path(__file__).parent
@@ -22,7 +22,7 @@ SAME = 1e-5
 
 
 def main() -> int:
-    peer = found_python()
+    peer = found_python(HERE)
     if peer is None:
         print("interop: skipped, no Python with the real Paddle is here; name one with PADDLE_PYTHON=/path/to/python "
               "(a separate environment: pip install paddlepaddle)")
@@ -43,24 +43,9 @@ def main() -> int:
     failures += text.main(peer, [])
     print()
     failures += training.main(peer)
+    print()
+    failures += distributed.main(peer)
     return min(failures, 1)
-
-
-def found_python() -> str | None:
-    """A Python in which `import paddle` gives the real one: the one that is named, or else the system's.
-
-    Raises: SystemExit if the one that is named has no Paddle.
-    """
-    named = os.environ.get("PADDLE_PYTHON")
-    for candidate in (named,) if named else ("python3", "python"):
-        path = shutil.which(candidate)
-        if path and subprocess.run([path, "-c", "import paddle; paddle.base.core"], capture_output=True, cwd=HERE,
-                                   check=False).returncode == 0:
-            return path
-    if named:
-        raise SystemExit(f"interop: expected PADDLE_PYTHON to be a Python with the real Paddle, got {named}, which "
-                         "cannot import it")
-    return None
 
 
 def asked(peer: str, what: str, folder: Path) -> dict[str, Any]:

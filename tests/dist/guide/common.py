@@ -12,6 +12,7 @@ from paddle.io import BatchSampler, DataLoader, Dataset
 
 SEQ, HIDDEN, INNER, BATCH, SAMPLES = 4, 8, 12, 4, 12
 STATIC = "static" in sys.argv[1:]
+SOME = "some" in sys.argv[1:]           # only what Paddle itself can do on a CPU
 
 
 class RandomDataset(Dataset):
@@ -101,7 +102,9 @@ def trained(model, mesh, shard_dims, last=None, seed=2026):
         losses = train(model, opt, dataloader)
     if last is not None and dist.get_rank() not in last.process_ids:
         return []
-    return [float(loss) for loss in losses]
+    losses = [float(loss) for loss in losses]
+    print(f"rank {dist.get_rank()}: losses {losses}", flush=True)
+    return losses
 
 
 def same(name, got, expected, rtol=2e-5):
@@ -111,7 +114,10 @@ def same(name, got, expected, rtol=2e-5):
 
 
 def same_weights(model, single):
-    """Of the weights that this rank has a part of: whole, they are those of one rank."""
+    """Of the weights that this rank has a part of: whole, they are those of one rank.  (Paddle's compiled mode empties
+    the layer.)"""
+    if STATIC and SOME:
+        return
     for (name, p), q in zip(model.named_parameters(), single.parameters(), strict=True):
         if not p.is_dist() or dist.get_rank() in p.process_mesh.process_ids:
             same(name, p.numpy(), q.numpy())
