@@ -91,8 +91,9 @@ def check_layouts(comm, results):
         results.equal(comm.all_gather(x, everyone, 1, sizes), np.hstack(others), x)
     results.equal(comm.all_reduce(np.float64(comm.rank), everyone), np.asarray(float(sum(everyone))))
     for dtype in (np.dtype("float32"), BF16, np.dtype("bool")):
-        x = data(comm.rank, 140_003, dtype)
-        results.equal(comm.all_reduce(x, everyone), reduced([data(r, x.shape, dtype) for r in everyone], "sum"), x)
+        for size in (140_003, 1_100_001):
+            x = data(comm.rank, size, dtype)
+            results.equal(comm.all_reduce(x, everyone), reduced([data(r, x.shape, dtype) for r in everyone], "sum"), x)
 
 
 def check_chunks(comm, results):

@@ -44,6 +44,9 @@ INSTALL = "install it (pip install 'minipd[mpi]'), or simulate the ranks in one 
 #: Seconds between two looks at whether a message has come, where ranks outnumber cores: at first, and at most.
 NAP, LONGEST_NAP = 20e-6, 500e-6
 
+#: Looks after which other processes may have the core in between, where there is one for each rank.
+EAGER = 1000
+
 #: After so many looks, a look at the clock.
 LOOKS = 256
 
@@ -175,6 +178,9 @@ class MpiCommunicator(Communicator):
             requests += [self._world.Isend(nothing, r, tag) for r in others]
             yield line.all_done(requests), True
             line.comm = self._world.Create_group(self._world.Get_group().Incl(group.ranks))
+            here = line.comm.Split_type(self._mpi.COMM_TYPE_SHARED)
+            line.here = here.size == group.size
+            here.Free()
         return (yield from steps)
 
     def _collect(self, group: Group, call: Call, operand: Any) -> Any:
@@ -225,10 +231,12 @@ class MpiCommunicator(Communicator):
         while not (found := ready()):
             if self._active:
                 self._progress()
+            looks += 1
             if self._crowded:
                 time.sleep(nap)
                 nap = min(2 * nap, LONGEST_NAP)
-            looks += 1
+            elif looks > EAGER:
+                os.sched_yield()
             if late:
                 self._inquest.look(lambda: self._status(waits), first=False)
             elif not looks % LOOKS:

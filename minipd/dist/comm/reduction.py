@@ -21,8 +21,9 @@ REDUCTIONS = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.mu
 _FLOAT32 = np.dtype(np.float32)
 
 
-def fold(values: Sequence[np.ndarray], op: str) -> np.ndarray:
-    """`((values[0] op values[1]) op values[2]) ...` as a new C-ordered array of the same shape and dtype.
+def fold(values: Sequence[np.ndarray], op: str, out: np.ndarray | None = None) -> np.ndarray:
+    """`((values[0] op values[1]) op values[2]) ...` as a C-ordered array of the same shape and dtype: `out`, or a new
+    one.  At least two values.
 
     float16 and bfloat16 are combined in float32 and rounded once, at the end.
 
@@ -39,8 +40,11 @@ def fold(values: Sequence[np.ndarray], op: str) -> np.ndarray:
         total = first.astype(_FLOAT32, order="C")
         for x in values[1:]:
             combine(total, x.astype(_FLOAT32), out=total)
-        return total.astype(dtype)
-    total = first.copy()
-    for x in values[1:]:
+        if out is None:
+            return total.astype(dtype)
+        out[...] = total
+        return out
+    total = combine(first, values[1], out=np.empty(first.shape, dtype) if out is None else out)
+    for x in values[2:]:
         combine(total, x, out=total)
     return total

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from minipd.dist.comm import shared
 from minipd.dist.comm.arguments import cut
 from minipd.dist.comm.base import Group
 from minipd.dist.comm.calls import Call
@@ -57,6 +58,8 @@ class Line:
 
     def __init__(self, mpi: Any, comm: Any = None):
         self.mpi, self.comm = mpi, comm
+        self.here = False                               # whether all members are on this machine, once they have met
+        self.window: shared.Window | bool | None = None # memory that they share; False: they cannot have any
         self.begun = 0
         self.calls: deque[Call] = deque(maxlen=16)
 
@@ -72,7 +75,8 @@ class Line:
         others = [i for i in range(g.size) if i != g.index]
         requests = [comm.Irecv(self.bytes(landing[i]), i) for i in others]      # with whatever tag
         requests += [comm.Isend(self.bytes(leaving[i]), i, tag) for i in others]
-        incoming[g.index][...] = outgoing[g.index]
+        if incoming[g.index] is not outgoing[g.index]:
+            incoming[g.index][...] = outgoing[g.index]
         statuses = [mpi.Status() for _ in requests]
         yield self.all_done(requests, statuses, [g.ranks[i] for i in others]), more
         for i, status in zip(others, statuses, strict=False):
@@ -106,14 +110,29 @@ class Line:
 
 def _all_reduce(line: Line, g: Group, tag: int, x: np.ndarray, op: str) -> Steps:
     flat = x.reshape(-1)                                # C order, whatever the order in memory
+    if line.here and shared.LEAST <= x.nbytes <= shared.MOST:
+        if line.window is None:
+            yield from _make_window(line, g, tag)
+        if isinstance(line.window, shared.Window):
+            return (yield from shared.all_reduce(line.window, g, tag, x, op, Unexpected))
     if x.nbytes <= ONE_ROUND:
         total = yield from _reduce(line, g, tag, [flat] * g.size, op)
         return total.reshape(x.shape)
     each, rest = divmod(flat.size, g.size)
     sizes = [each + (i < rest) for i in range(g.size)]
-    mine = yield from _reduce(line, g, tag, cut(flat, 0, sizes), op, more=True)
-    total = yield from _all_gather(line, g, tag, mine, 0, sizes)
-    return total.reshape(x.shape)
+    out = np.empty(flat.size, x.dtype)
+    totals = cut(out, 0, sizes)
+    yield from _reduce(line, g, tag, cut(flat, 0, sizes), op, totals[g.index], more=True)
+    yield from line.exchange(g, tag, [totals[g.index]] * g.size, totals)
+    return out.reshape(x.shape)
+
+
+def _make_window(line: Line, g: Group, tag: int) -> Steps:
+    """If all members have room.  MPI's call cannot be left once it waits, so they call it when all have come."""
+    room = np.empty((g.size, 1), np.int64)
+    own = np.array([shared.room_for(g.size)], np.int64)
+    yield from line.exchange(g, tag, [own] * g.size, list(room), more=True)
+    line.window = shared.Window(line.mpi, line.comm) if room.all() else False
 
 
 def _all_gather(line: Line, g: Group, tag: int, x: np.ndarray, axis: int, sizes: Sequence[int]) -> Steps:
@@ -185,12 +204,13 @@ def _barrier(line: Line, g: Group, tag: int, _: None) -> Steps:
         step *= 2
 
 
-def _reduce(line: Line, g: Group, tag: int, chunks: list[np.ndarray], op: str, more: bool = False) -> Steps:
-    """Give chunk i to member i; what comes for this rank, combined."""
+def _reduce(line: Line, g: Group, tag: int, chunks: list[np.ndarray], op: str, out: np.ndarray | None = None,
+            more: bool = False) -> Steps:
+    """Give chunk i to member i; what comes for this rank, combined (into `out`)."""
     mine = chunks[g.index]
-    arrivals = list(np.empty((g.size, *mine.shape), mine.dtype))
+    arrivals = [mine if i == g.index else np.empty(mine.shape, mine.dtype) for i in range(g.size)]
     yield from line.exchange(g, tag, chunks, arrivals, more)
-    return fold(arrivals, op)
+    return fold(arrivals, op, out)
 
 
 STEPS: dict[str, Callable[..., Steps]] = {
