@@ -28,7 +28,8 @@ from minipd.ir.structure import Structure
 from minipd.ir.trace import Trace
 from minipd.ir.traced import TracedProgram, trace
 from minipd.ir.value import Value
-from minipd.jit.dy2static import traceable
+from minipd.jit.dy2static import explained, rewritten_layers, transformed
+from minipd.nn.layer import Layer
 
 __all__ = ["GlobalStep", "trace_step"]
 
@@ -114,7 +115,7 @@ def trace_step(mode: str, layer: Callable, loss: Callable | None, optimizer: Any
     Raises: ValueError for a loss that is not one number, or that no parameter moves.
     """
     tracer = StepTrace({g.name: g.placed for g in (*inputs, *labels) if getattr(g, "placed", None) is not None})
-    forward = traceable(_forward(mode, layer, loss, len(inputs)))
+    forward = _forward(mode, layer, loss, len(inputs))
     state = state_of(layer, loss, optimizer if mode == "train" else None)
 
     def step(*arguments: Tensor) -> Any:
@@ -132,16 +133,21 @@ def trace_step(mode: str, layer: Callable, loss: Callable | None, optimizer: Any
 
 
 def _forward(mode: str, layer: Callable, loss: Callable | None, n_inputs: int) -> Callable:
-    """What the user would write, as a function of the inputs and labels: as such it is rewritten."""
-    def predict(*arguments):                                # type: ignore[no-untyped-def]
-        return layer(*arguments[:n_inputs])
+    """What the user would write, as a function of the inputs and labels: control flow of tensors becomes a part of the
+    program."""
+    def forward(*arguments: Tensor) -> Any:
+        with explained(), _rewritten(layer), _rewritten(loss):
+            out = transformed(layer)(*arguments[:n_inputs])
+            if mode == "predict":
+                return out
+            assert loss is not None
+            outs = out if isinstance(out, (list, tuple)) else (out,)
+            return transformed(loss)(*outs, *arguments[n_inputs:])
+    return forward
 
-    def with_loss(*arguments):                              # type: ignore[no-untyped-def]
-        out = layer(*arguments[:n_inputs])
-        if isinstance(out, (list, tuple)):
-            return loss(*out, *arguments[n_inputs:])        # type: ignore[misc]
-        return loss(out, *arguments[n_inputs:])             # type: ignore[misc]
-    return predict if mode == "predict" else with_loss
+
+def _rewritten(owner: Any) -> AbstractContextManager:
+    return rewritten_layers(owner) if isinstance(owner, Layer) else nullcontext()
 
 
 def state_of(layer: Any, loss: Any, optimizer: Any = None) -> dict[str, Tensor]:
