@@ -21,14 +21,13 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from minipd.dist.value import DistValue
+from minipd.dist.checkpoint.values import fill, local_array, resolved
 from minipd.framework.context import using
 from minipd.framework.errors import InputError
 from minipd.framework.meta import Meta, describe
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
-from minipd.optimizer.optimizer import replace
-from minipd.parallel.stored import Stored, entry, held, local_array, merged, resolved, window_of
+from minipd.parallel.stored import Stored, entry, merged, window_of
 
 __all__ = ["load_checkpoint", "read_index", "save_checkpoint"]
 
@@ -114,7 +113,7 @@ def load_checkpoint(folder: Path, tensors: Mapping[str, Tensor], comm: Any = Non
         raise problem
     with using(grad=False):
         for name, t in tensors.items():
-            _fill(t, arrays.pop(name))
+            fill(t, arrays.pop(name))
     return index
 
 
@@ -150,13 +149,6 @@ def _fitting(folder: Path, index: Mapping[str, Any], tensors: Mapping[str, Tenso
                 raise InputError(f"{name}: {describe(meta)}", f"{describe(array)} in {path}", "use another checkpoint")
             return array
         return {name: stored[name].read(window_of(t), rank, read) for name, t in tensors.items()}
-
-
-def _fill(t: Tensor, array: np.ndarray) -> None:
-    """Other values for a tensor; who shares its memory sees them."""
-    p = held(t)
-    new = DistValue(array, p.shape, p.dtype, p.mesh, p.placements) if isinstance(p, DistValue) else array
-    replace(t, Tensor(new))
 
 
 def _difference(wanted: Mapping[str, str], found: Mapping[str, str], folder: Path) -> str:

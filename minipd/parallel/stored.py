@@ -13,40 +13,21 @@ from typing import Any
 
 import numpy as np
 
+from minipd.dist.checkpoint.values import held
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement, Replicate, Shard, check_placements
 from minipd.dist.reshard.across import by_window, overlap
 from minipd.dist.sharding import local_window, sharding_text
 from minipd.dist.value import DistValue
 from minipd.framework import dtype as dtypes
-from minipd.framework.context import Kernels
 from minipd.framework.meta import Meta, describe
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 
-__all__ = ["Stored", "entry", "held", "local_array", "merged", "window_of"]
+__all__ = ["Stored", "entry", "merged", "window_of"]
 
 #: `read(rank, name, meta)`: what the file of a rank has under a name, which is to have the shape and dtype of `meta`
 Read = Callable[[int, str, Meta], np.ndarray]
-
-
-def held(t: Tensor) -> np.ndarray | DistValue:
-    """A tensor's value as it is held now: a Partial that somebody has resolved is what it was resolved to."""
-    return t.payload.held() if isinstance(t.payload, DistValue) else t.payload
-
-
-def local_array(t: Tensor) -> np.ndarray:
-    """What this rank holds of a tensor."""
-    p = held(t)
-    return p.local if isinstance(p, DistValue) else p
-
-
-def resolved(t: Tensor) -> Tensor:
-    """The tensor without parts that are still to be added up: these would be of no use to another mesh."""
-    if isinstance(t.payload, DistValue):
-        whole = tuple(Replicate() if p.is_partial() else p for p in t.payload.placements)
-        t.payload.moved(whole, Kernels().run, current().rank)
-    return t
 
 
 def entry(t: Tensor) -> dict[str, Any]:

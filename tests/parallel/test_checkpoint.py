@@ -11,6 +11,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from minipd.dist.api import shard_tensor
+from minipd.dist.checkpoint.values import local_array
 from minipd.dist.comm.sim import World
 from minipd.dist.mesh import ProcessMesh, parse_mesh
 from minipd.dist.placements import Replicate, Shard
@@ -20,7 +21,6 @@ from minipd.framework.rank import current, enter, leave
 from minipd.framework.tensor import Tensor
 from minipd.parallel import checkpoint
 from minipd.parallel.checkpoint import load_checkpoint, read_index, save_checkpoint
-from minipd.parallel.stored import local_array
 
 
 def state(weight: int = 0, step: int = 0, half: float = 0.0) -> dict[str, Tensor]:
