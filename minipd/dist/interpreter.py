@@ -14,10 +14,12 @@ from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement, Replicate
 from minipd.dist.rows import whole
 from minipd.dist.sharding import local_window
-from minipd.dist.spmd import DECOMPOSE, infer
+from minipd.dist.spmd import infer
+from minipd.dist.spmd.refusals import check_refusals
 from minipd.dist.spmd.table import Decompose
 from minipd.dist.value import DistValue
 from minipd.framework.context import using
+from minipd.framework.flags import flag
 from minipd.framework.meta import Meta, describe
 from minipd.framework.tensor import Tensor
 
@@ -74,7 +76,10 @@ class Dist:
             if len(self.cache) >= REMEMBERED:
                 self.cache.clear()
             call = self.cache[known] = self.plan_call(row, xs, attrs, mesh)
-        if call is DECOMPOSE:
+        if type(call) is Decompose:
+            if call.inputs is not None:
+                xs = [x.moved(p, lower, self.rank) if type(x) is DistValue else x
+                      for x, p in zip(xs, call.inputs, strict=True)]
             return _decomposed(row, xs, attrs)
         if call is CROSS:
             return self.cross(xs[0], attrs["mesh"], tuple(attrs["placements"]), lower)
@@ -131,11 +136,14 @@ class Dist:
 
     def plan_call(self, row: Any, xs: list, attrs: dict, mesh: ProcessMesh) -> Any:
         """(input placements, output placements, global metas of the results, attributes of this rank or None where they
-        are the call's own, whether this rank is in the mesh), or DECOMPOSE, or CROSS."""
+        are the call's own, whether this rank is in the mesh), or a Decompose, or CROSS."""
         metas = row.infer_meta(*xs, **attrs)            # a mistake is reported with global shapes
         if row.name in ("reshard", "shard_tensor") and attrs["mesh"] != mesh:
             return CROSS
-        found = infer(row, xs, [x.placements if type(x) is DistValue else None for x in xs], attrs, mesh)
+        given = [x.placements if type(x) is DistValue else None for x in xs]
+        if flag("FLAGS_refuse_as_paddle"):
+            check_refusals(row, xs, given, attrs, mesh)
+        found = infer(row, xs, given, attrs, mesh)
         if isinstance(found, Decompose):
             return found
         metas = tuple(Meta(tuple(m.shape), m.dtype) for m in (metas if row.multi else (metas,)))

@@ -17,6 +17,7 @@ FLAGS: dict[str, Any] = {
     "FLAGS_check_nan_inf": False,       # stop at the first operator with a NaN or an infinity in its result
     "FLAGS_check_nan_inf_level": 0,     # 0: raise; above: warn, and go on
     "FLAGS_use_stride_kernel": True,    # views share memory: here they always do
+    "FLAGS_refuse_as_paddle": False,    # raise for placements that Paddle's rules refuse (`dist.spmd.refusals`)
 }
 
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from minipd.dist.placements import Partial, Replicate, Shard
 from minipd.dist.sharding import local_window
-from minipd.dist.spmd import DECOMPOSE, infer
+from minipd.dist.spmd import infer
+from minipd.dist.spmd.table import Decompose
 from minipd.framework.meta import Meta
 
 
@@ -118,13 +119,13 @@ def run_inferred(got, operands, attrs, kernel, mesh, shape_only, rng):
 def check_rule(name, operands, attrs, kernel, mesh, rng, shape_only=(), placements=None):
     """The property of every rule: run on shards, by the placements it asks for, the operator gives the global result.
 
-    Returns the placements inferred, or DECOMPOSE.
+    Returns the placements inferred, or a Decompose.
     """
     given = placements or [
         random_placements(x.ndim, mesh, rng, ("sum", "sum", "max", "avg") if x.dtype.kind == "f" else ("sum",))
         if isinstance(x, np.ndarray) else None for x in operands]
     got = infer(Named(name), operands, given, attrs, mesh)
-    if got is DECOMPOSE:
+    if isinstance(got, Decompose):
         return got
     context = f"{name} {[getattr(x, 'shape', x) for x in operands]} {attrs} placed {given}: inferred {got}"
     for x, before, after in zip(operands, given, got.inputs, strict=False):

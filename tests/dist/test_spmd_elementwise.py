@@ -1,11 +1,14 @@
 """Element-wise rules: on shards, placed as the rule asks, they give the global result (D2, D3, D5, D14)."""
 
+import warnings
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from minipd.dist.mesh import parse_mesh
 from minipd.dist.placements import Partial, Replicate, Shard
-from minipd.dist.spmd import infer
+from minipd.dist.spmd import DECOMPOSE, infer
 from minipd.framework.meta import Meta
 from tests.dist.simulated import Named, check_rule, global_index_noise, join, split
 
@@ -182,6 +185,17 @@ def test_the_declared_linearity_of_the_harness():
         np.testing.assert_allclose(join(split(x, mesh, placed, rng), mesh, placed), x)
 
 
-def test_no_rule_names_the_operator_and_the_table():
-    with pytest.raises(NotImplementedError, match=r'frob: no SPMD rule.*@spmd\("frob"\).*minipd/dist/spmd/'):
-        infer(Named("frob"), (np.zeros(2),), ((R,),), {}, parse_mesh("x=2"))
+def test_no_rule_replicates_and_says_so_once():
+    frob = SimpleNamespace(name="frob", multi=True, columns={}, infer_meta=lambda x, y: (Meta((2,), x.dtype),) * 3)
+    x = np.zeros(2)
+    with pytest.warns(UserWarning, match=r'frob: no SPMD rule.*@spmd\("frob"\)'):
+        got = infer(frob, (x, x), ((Shard(0),), (P,)), {}, parse_mesh("x=2"))
+    assert got.inputs == ((R,),) * 2 and got.outputs == ((R,),) * 3
+    with warnings.catch_warnings(record=True) as said:
+        infer(frob, (x, x), ((R,), (R,)), {}, parse_mesh("x=2"))
+    assert not said
+
+
+def test_no_rule_but_a_decomposition_runs_that():
+    row = SimpleNamespace(name="frab", columns={"decompose": lambda x: x})
+    assert infer(row, (np.zeros(2),), ((Shard(0),),), {}, parse_mesh("x=2")) is DECOMPOSE

@@ -1,11 +1,13 @@
-"""Rules of attention: images of a batch, heads, and queries that see all keys are independent.
+"""Rules of attention: images of a batch and heads are independent.
 
-What a query sums over (keys, and the elements of a head) runs by the parts of the operator where it is split.
+What a query sums over (keys, and the elements of a head) is whole, as in Paddle: the scores, which the parts of the
+operator would add up, are larger than what is gathered.  With a bias it runs by these parts.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from minipd.dist.spmd.notation import Notation, is_one, shape_of
@@ -31,8 +33,7 @@ def _heads(q: Any, k: Any, bias: tuple[str, ...], parts: str) -> Notation:
 
 @spmd("flash_attn")
 def flash_attn(q: Any, k: Any, v: Any, *, scale: float = 1.0, causal: bool = False) -> Notation:
-    """causal: a query's number says which keys it sees."""
-    return _heads(q, k, (), "tds" if causal else "td")
+    return replace(_heads(q, k, (), ""), whole="stde")
 
 
 @spmd("fused_dot_product_attention")

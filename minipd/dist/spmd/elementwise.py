@@ -1,8 +1,8 @@
 """Rules of operators that work element by element: math, logic, activation, `where`, `cast`, `add_n`, `dropout`.
 
-A Partial(sum) passes where that is free: x + y of two Partials, and a product or quotient with a scalar.  A product of
-tensors resolves first: it would be right to pass (x * y is linear in x), but a Partial that travels on is reduced
-later, larger and often twice; measured on a Llama, passing everywhere costs 84 all-reduces a step instead of 37.
+A Partial(sum) passes where that is free: a sum of gradients, and a product or quotient with a scalar.  Others resolve
+first, as in Paddle: it would be right to pass (x * y is linear in x), but a Partial that travels on is reduced later,
+larger and often twice; measured on a Llama, passing everywhere costs 84 all-reduces a step instead of 37.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def unary(x: Any) -> Notation:
 
 @spmd("where")
 def where(condition: Any, x: Any, y: Any) -> Notation:
-    return pointwise(condition, x, y)
+    """As in Paddle, y does not choose."""
+    return pointwise(condition, x, y, mute=(2,))
 
 
 @spmd("assign", "share_data_")
@@ -58,6 +59,8 @@ def _is_float(dtype: np.dtype) -> bool:
 
 @spmd("add", "subtract")
 def add(x: Any, y: Any) -> Notation:
+    """Parts of two sums add up to parts of the sum of both.  (Paddle reduces each first: one collective more for every
+    contribution to a gradient.)"""
     return pointwise(x, y, linear=((0, 1),))
 
 
@@ -73,6 +76,7 @@ def divide(x: Any, y: Any) -> Notation:
 
 @spmd("scale")
 def scale(x: Any, *, scale: Any, bias: float = 0.0, bias_after_scale: bool = True) -> Notation:
+    """Parts of a sum, each multiplied, are parts of the multiplied sum.  (Paddle reduces first.)"""
     return pointwise(x, linear=((0,),) if bias == 0 else ())
 
 

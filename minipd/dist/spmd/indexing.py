@@ -1,7 +1,8 @@
 """Rules of look-ups: embedding, take_along_axis, and their gradients.
 
 The table may be split over the dimension that is looked up (vocabulary parallelism): a rank answers for the rows it
-has, zero for the others, and the results sum up.  The local attribute `window`, (rows of the whole, first row of the
+has, zero for the others, and the results sum up.  (Not where each row is asked for many elements of itself: the answers
+would be as large as the row.)  The local attribute `window`, (rows of the whole, first row of the
 shard), tells it which rows those are.  The gradient with respect to the table is placed like the table.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from minipd.dist.sharding import local_window
-from minipd.dist.spmd.notation import Local, Notation, letters, replace
+from minipd.dist.spmd.notation import Local, Notation, is_one, letters, replace
 from minipd.dist.spmd.table import spmd
 from minipd.framework.dim import same
 
@@ -44,6 +45,8 @@ def embedding_grad(x: Any, g: Any, like: Any, *, window: Any = None) -> Notation
 def take_along_axis(x: Any, indices: Any, *, axis: int, window: Any = None) -> Notation:
     """Along `axis`, x has "v" and the indices, with the result, have "i"."""
     table, at, whole = _along(x.shape, indices.shape, axis)
+    if not is_one(indices.shape[axis]):
+        return Notation((table, at), (at,), whole=whole + "v")
     return Notation((table, at), (at,), reduce={"v": "sum"}, whole=whole, local=window_of(x.shape, axis, operand=0))
 
 

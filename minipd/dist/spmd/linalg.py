@@ -1,4 +1,4 @@
-"""The rule of matmul: [..., M, K] x [..., K, N] -> [..., M, N].
+"""The rules of matmul: [..., M, K] x [..., K, N] -> [..., M, N].
 
 On a conflict Paddle's order holds: batch dimensions, then n, then m, and k last, because splitting k leaves a Partial
 that somebody has to reduce.  The order does not look at sizes, so a program is placed alike at every size.
@@ -6,6 +6,7 @@ that somebody has to reduce.  The order does not look at sizes, so a program is 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from minipd.dist.spmd.notation import Notation, broadcast
@@ -25,3 +26,12 @@ def matmul(x: Any, y: Any, *, transpose_x: bool = False, transpose_y: bool = Fal
     column = "k" if len(y.shape) == 1 else "nk" if transpose_y else "kn"
     out = batch + ("m" if "m" in row else "") + ("n" if "n" in column else "")
     return Notation((batch_x + row, batch_y + column), (out,), reduce={"k": "sum"}, prefer=(batch, "n", "m", "k"))
+
+
+@spmd("fused_gemm_epilogue")
+def fused_gemm_epilogue(x: Any, y: Any, bias: Any, *, trans_x: bool = False, trans_y: bool = False,
+                        activation: str = "none") -> Notation:
+    """A bias is one more term of a sum over a split k; an activation needs the whole sum, so there it decomposes."""
+    n = matmul(x, y, transpose_x=trans_x, transpose_y=trans_y)
+    how = {"decompose": "k", "reduce": {}} if activation != "none" else {}
+    return replace(n, ins=(*n.ins, n.outs[0][-1:]), joins=(2,), mute=(2,), **how)     # type: ignore[arg-type]

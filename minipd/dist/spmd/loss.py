@@ -1,8 +1,8 @@
 """Rules of softmax, cross entropy and the losses of sequences.
 
-Over a split class dimension they decompose: the maximum and the sum of exponentials become one all-reduce each, of a
-size without the classes, and the logits are never gathered.  (Of no classes there is no maximum; nothing is gathered
-then.)
+Over a split class dimension cross entropy decomposes: the maximum and the sum of exponentials become one all-reduce
+each, of a size without the classes, and the logits are never gathered.  (Of no classes there is no maximum; nothing is
+gathered then.)  A softmax for its own sake is whole over the classes, as in Paddle.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__: list[str] = []
 @spmd("softmax", "log_softmax")
 def softmax(x: Any, *, axis: int) -> Notation:
     word = letters(len(x.shape))
-    return Notation((word,), (word,), **_over_classes(word[axis], x.shape[axis]))
+    return Notation((word,), (word,), whole=word[axis])
 
 
 @spmd("cross_entropy_with_softmax")

@@ -93,8 +93,10 @@ def slice_(x: Any, *, axes: tuple, starts: tuple, ends: tuple) -> Notation:
 
 @spmd("strided_slice")
 def strided_slice(x: Any, *, axes: tuple, starts: tuple, ends: tuple, strides: tuple) -> Notation:
-    word, out, local = _sliced(x, axes, starts, ends, strides)
-    return _moves((word,), (out,), whole=_cut_letters(word, out), local=local)
+    """An axis that is named is whole, with a letter of its own on each side.  (`x[:, 1]` does not name the first.)"""
+    word = letters(len(x.shape))
+    out = "".join(letter.upper() if i in axes else letter for i, letter in enumerate(word))
+    return _moves((word,), (out,), whole=_cut_letters(word, out))
 
 
 @spmd("set_value")
@@ -111,7 +113,7 @@ def set_value(x: Any, value: Any, *, axes: tuple, starts: tuple, ends: tuple, st
 @spmd("concat")
 def concat(*xs: Any, axis: int) -> Notation:
     word = replace(letters(len(xs[0].shape)), axis, "z")
-    return _moves((word,) * len(xs), (word,), whole="z")
+    return _moves((word,) * len(xs), (word,), whole="z", spread=True)
 
 
 @spmd("split")
@@ -122,12 +124,5 @@ def split(x: Any, *, sections: tuple, axis: int) -> Notation:
 
 @spmd("tril", "triu")
 def triangle(x: Any, *, diagonal: int = 0) -> Notation:
-    """Any dimension may be split: in a block that starts at row r and column c, the diagonal is r - c further right.
-    (Paddle gathers the last two dimensions.)"""
     word = letters(len(x.shape))
-
-    def local(attrs: dict, inputs: tuple, outputs: tuple, mesh: Any, rank: int) -> dict:
-        *_, row, column = local_window(x.shape, mesh, inputs[0], rank)[1]
-        return {**attrs, "diagonal": diagonal + row - column}
-
-    return Notation((word,), (word,), linear=((0,),), local=local)
+    return Notation((word,), (word,), whole=word[-2:], linear=((0,),))

@@ -1,7 +1,4 @@
-"""Rules of normalisation and rotary embedding: rows go where they like, what is reduced or paired within a row stays.
-
-A normalised dimension that is split decomposes: the mean of squares is then one small all-reduce.
-"""
+"""Rules of normalisation and rotary embedding: rows go where they like, what is reduced or paired in one is whole."""
 
 from __future__ import annotations
 
@@ -19,7 +16,14 @@ __all__: list[str] = []
 def rms_norm(x: Any, scale: Any, *, epsilon: float = 1e-5) -> Notation:
     word = letters(len(x.shape))
     inner = word[len(word) - len(scale.shape):]
-    return Notation((word, inner), (word,), decompose=inner)
+    return Notation((word, inner), (word,), whole=inner)
+
+
+@spmd("layer_norm")
+def layer_norm(x: Any, scale: Any, bias: Any, *, epsilon: float = 1e-5) -> Notation:
+    word = letters(len(x.shape))
+    inner = word[len(word) - len(scale.shape):]
+    return Notation((word, inner, inner), (word,), whole=inner)
 
 
 @spmd("standardize")

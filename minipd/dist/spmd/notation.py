@@ -36,7 +36,8 @@ class Notation:
     reduce: letter -> how parts over it combine ("sum", "max", "min").  Split over such a letter, a result that lacks it
         is Partial.  A letter that a result lacks must be here, in `whole` or in `decompose`.
     whole: letters that are never split; an operand split over one is gathered.
-    decompose: letters that the operator's decomposition handles when an operand is split over one.
+    decompose: letters that the operator's decomposition handles when an operand is split over one; with an entry in
+        `reduce`, only where `splits` says no.
     linear: blocks of operands in which the operator is linear, all others fixed: (0, 1) for x + y, (0,) for x / 2.  A
         Partial of exactly one block passes through to the results.  Only where that is *free*: each time a Partial
         passes an operator that makes it larger, or that two users share, the all-reduce to come gets dearer.
@@ -47,11 +48,14 @@ class Notation:
         Partial, which costs nothing: one rank keeps the value, and the others' parts change nothing.
     shape_only: operands of which only the shape is read.  They are never communicated, and choose only if nobody else
         does.
+    mute: operands that never choose: they are small beside the others, and go along.
     lead: the operand that alone decides (the parameter of an optimizer step, which must not move).
     prefer: on a conflict, letters in an earlier string win; within one string, and after all of them, see
         `inference.py`.
     follow: whole letter -> the letters before it in a group that is merged.  Where other mesh axes split all of those,
         the group's first letter is split over this one's axis too.
+    spread: operands of one word, joined along a whole letter.  One that has to move may as well move to any dimension:
+        see `inference.py`.
     splits: (letter, ways) -> whether a letter may be split `ways` = (outer, inner, ...) ways.  None: always.
     local: rewrites the attributes for one rank: (attrs, inputs, outputs, mesh, rank) -> attrs.  None: they stay.
     """
@@ -66,9 +70,11 @@ class Notation:
     fill: bool = False
     joins: tuple[int, ...] = ()
     shape_only: tuple[int, ...] = ()
+    mute: tuple[int, ...] = ()
     lead: int | None = None
     prefer: tuple[str, ...] = ()
     follow: Mapping[str, str] = field(default_factory=dict)
+    spread: bool = False
     splits: Callable[[str, tuple[int, ...]], bool] | None = None
     local: Local | None = None
 

@@ -1,12 +1,13 @@
-"""Rules of reductions: sum, mean, max, min, argmax, p_norm, reduce_as.
+"""Rules of reductions: sum, mean, max, min, numel, argmax, p_norm, reduce_as.
 
-Split over a reduced dimension, every rank reduces its own part and the result is Partial of the same kind.  Not so the
-mean: with 5 rows over 2 ranks the mean of two means is wrong, so it decomposes into a sum and a division by the global
-count (which the mean of nothing, NaN, does not have).
+Split over a reduced dimension, every rank reduces its own part and the result is Partial of the same kind.  The mean of
+means is the mean only where all ranks have as many: else (5 rows over 2 ranks) it decomposes into a sum and a division
+by the global count (which the mean of nothing, NaN, does not have).
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from minipd.dist.sharding import chunk_sizes
@@ -28,14 +29,20 @@ def over(x: Any, axis: tuple[int, ...], keepdim: bool) -> tuple[str, str, str]:
 @spmd("sum")
 def reduce_sum(x: Any, *, axis: tuple[int, ...], keepdim: bool = False) -> Notation:
     word, out, gone = over(x, axis, keepdim)
-    return Notation((word,), (out,), reduce=dict.fromkeys(gone, "sum"), linear=((0,),))
+    return Notation((word,), (out,), reduce=dict.fromkeys(gone, "sum"))
 
 
 @spmd("mean")
 def reduce_mean(x: Any, *, axis: tuple[int, ...], keepdim: bool = False) -> Notation:
     word, out, gone = over(x, axis, keepdim)
-    empty = any(same(x.shape[i], 0) for i in axis)
-    return Notation((word,), (out,), whole=gone if empty else "", decompose="" if empty else gone, linear=((0,),))
+    if any(same(x.shape[i], 0) for i in axis):
+        return Notation((word,), (out,), whole=gone)
+
+    def splits(letter: str, ways: tuple[int, ...]) -> bool:
+        n = x.shape[word.index(letter)]
+        return letter not in gone or isinstance(n, DimExpr) or n % math.prod(ways) == 0
+
+    return Notation((word,), (out,), reduce=dict.fromkeys(gone, "avg"), decompose=gone, splits=splits)
 
 
 def _extremum(x: Any, axis: tuple[int, ...], keepdim: bool, op: str) -> Notation:
@@ -64,10 +71,16 @@ def reduce_min(x: Any, *, axis: tuple[int, ...], keepdim: bool = False) -> Notat
     return _extremum(x, axis, keepdim, "min")
 
 
+@spmd("numel")
+def numel(x: Any) -> Notation:
+    word = letters(len(x.shape))
+    return Notation((word,), ("",), reduce=dict.fromkeys(word, "sum"))
+
+
 @spmd("p_norm")
 def p_norm(x: Any, *, porder: float, axis: tuple[int, ...], keepdim: bool = False) -> Notation:
     word, out, gone = over(x, axis, keepdim)
-    return Notation((word,), (out,), whole=gone)            # norms of parts do not add up to the norm
+    return Notation((word,), (out,), decompose=gone)        # norms of parts do not add up to the norm: their powers do
 
 
 @spmd("argmax", "argmin")

@@ -97,9 +97,9 @@ def reshape(x: Any, *, shape: tuple) -> Notation:
             for d in dims:
                 word[d] = next(spare)
                 whole += word[d]
-        for n, d in enumerate(group.source[1:], 1):
-            if group.target:
-                follow[ins[d]] = "".join(ins[e] for e in group.source[:n])
+        for dims, word in ((group.source, ins), (group.target, outs)):
+            if group.source and group.target:
+                follow |= {word[d]: "".join(word[e] for e in dims[:n]) for n, d in enumerate(dims[1:], 1)}
 
     def splits(letter: str, ways: tuple[int, ...]) -> bool:
         return letter not in sides or same_cuts(*sides[letter], ways)

@@ -40,11 +40,13 @@ class Inferred(NamedTuple):
         return attrs if self.local is None else self.local(attrs, self.inputs, self.outputs, mesh, rank)
 
 
-class Decompose:
-    """The answer "run this operator's decomposition instead": its parts are placed one by one."""
+class Decompose(NamedTuple):
+    """The answer "run this operator's decomposition instead": its parts are placed one by one.
 
-    def __repr__(self) -> str:
-        return "DECOMPOSE"
+    inputs: the placements that the operands are brought to before, where they disagree; None: they stay.
+    """
+
+    inputs: tuple[Placements, ...] | None = None
 
 
 DECOMPOSE = Decompose()

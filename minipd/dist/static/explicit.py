@@ -12,9 +12,10 @@ from typing import Any
 
 from minipd.dist.control_flow import LocalBranches
 from minipd.dist.dialect import DistTensorType
-from minipd.dist.interpreter import DECOMPOSE, MARKS, Dist, _decomposed
+from minipd.dist.interpreter import MARKS, Dist, _decomposed
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement, Replicate
+from minipd.dist.spmd.table import Decompose
 from minipd.dist.value import DistValue
 from minipd.framework.context import using
 from minipd.framework.rank import current
@@ -49,7 +50,9 @@ class Explicit(Dist):
         if row.name in MARKS[:2] and attrs["mesh"] != mesh:
             return self.cross(xs[0], attrs["mesh"], tuple(attrs["placements"]), lower)
         call = self.plan_call(row, xs, attrs, mesh)
-        if call is DECOMPOSE:
+        if type(call) is Decompose:
+            if call.inputs is not None:
+                xs = [self.bring(x, p) if type(x) is DistValue else x for x, p in zip(xs, call.inputs, strict=True)]
             return _decomposed(row, xs, attrs)
         inputs, outputs, metas, *_ = call
         for i, (x, wanted) in enumerate(zip(xs, inputs, strict=True)):

@@ -118,7 +118,7 @@ def _soft(z: Tensor, label: Tensor, weight: Tensor | None, axis: int, use_softma
     label = cast(label, z.dtype)
     if smoothing > 0.0:
         label = label * (1.0 - smoothing) + smoothing / z.shape[axis]
-    loss = -reduce.sum(label * (log_softmax(z, axis) if use_softmax else log(z)), axis, keepdim=True)
+    loss = -reduce.sum((log_softmax(z, axis) if use_softmax else log(z)) * label, axis, keepdim=True)
     if weight is None:
         return loss, None
     factor = reduce.sum(label * weight.reshape([-1] + [1] * (z.ndim - 1 - axis)), axis, keepdim=True)
