@@ -13,7 +13,7 @@ from typing import Any
 
 from minipd.dist.placements import Replicate
 from minipd.dist.spmd.notation import Notation, broadcast, shape_of
-from minipd.dist.spmd.table import DECOMPOSE, Call, Inferred, spmd, spmd_placed
+from minipd.dist.spmd.table import DECOMPOSE, Call, Decompose, Inferred, spmd, spmd_placed
 from minipd.framework.row import ROWS
 
 __all__: list[str] = []
@@ -30,7 +30,7 @@ frexp isinf isnan logical_xor signbit
 """
 
 #: of no operand is more than the shape read, which every rank knows: nothing is communicated
-SHAPES = "numel shape64"
+SHAPES = "shape64"
 
 #: why the operands of these are gathered: reason -> rows
 WHOLE = {
@@ -43,7 +43,7 @@ WHOLE = {
 }
 
 PARTS = """
-fused_gemm_epilogue fused_conv2d_add_act fused_conv2d_residual_add_act
+fused_conv2d_add_act fused_conv2d_residual_add_act
 skip_layernorm fused_bias_residual_layernorm fused_rms_norm_residual add_group_norm_silu
 fused_embedding_eltwise_layernorm fused_dropout_add
 """
@@ -59,19 +59,31 @@ def _pointwise(name: str) -> None:
     spmd(name)(rule)
 
 
-def _whole(name: str) -> None:
+def _whole(name: str, why: str = "") -> None:
     row = ROWS[name]
 
     def rule(call: Call) -> Inferred:
         everywhere = (Replicate(),) * call.mesh.ndim
         results = row.infer_meta(*call.metas, **call.attrs) if row.multi else (None,)
         return Inferred(tuple(everywhere for _ in call.metas), tuple(everywhere for _ in results))
+    if why:
+        rule.shown, rule.why = "whole", why  # type: ignore[attr-defined]
+    spmd_placed(name)(rule)
+
+
+def _in_parts(name: str) -> None:
+    def rule(call: Call) -> Decompose:
+        return DECOMPOSE
+    rule.shown = "parts"  # type: ignore[attr-defined]
     spmd_placed(name)(rule)
 
 
 for _name in POINTWISE.split():
     _pointwise(_name)
-for _name in (*SHAPES.split(), *" ".join(WHOLE.values()).split()):
+for _name in SHAPES.split():
     _whole(_name)
+for _why, _names in WHOLE.items():
+    for _name in _names.split():
+        _whole(_name, _why)
 for _name in PARTS.split():
-    spmd_placed(_name)(lambda call: DECOMPOSE)
+    _in_parts(_name)
