@@ -4,6 +4,9 @@ A global program's values have their *global* shape.  Completion gives each the 
 
     pd_dist.tensor<16x128x64xf32, mesh([2, 2], [0, 1, 2, 3], "dp", "tp"), S(0), R>
 
+In Paddle's style of text types are spelled as Paddle spells them, and operations say once more, in `op_dist_attr`,
+where their operands and results are.
+
 The operations of dialect `dist_op` are rows (`reshard`, `match`); see `rows.py`.
 """
 
@@ -15,7 +18,7 @@ from typing import Any
 
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Partial, Placement, Replicate, Shard
-from minipd.dist.sharding import sharding_text
+from minipd.dist.sharding import sharding_text, split_axes
 from minipd.ir.attributes import Attribute, attribute_kind
 from minipd.ir.dialect import Dialect, register_dialect
 from minipd.ir.types import TensorType, type_keyword
@@ -70,6 +73,10 @@ def parse_mesh_text(parser: Any) -> ProcessMesh:
         parser.space()
         names.append(parser.string())
     return ProcessMesh(shape=shape, process_ids=ids, dim_names=names)
+
+
+def _packed(numbers: Sequence[Any]) -> str:
+    return str(list(numbers)).replace(" ", "")
 
 
 @attribute_kind("placement", Placement, Shard, Replicate, Partial)
@@ -129,7 +136,23 @@ class DistTensorType(TensorType):
         """`f32[4_dp, 8]{P_tp}`."""
         return sharding_text(self.shape, self.dtype, self.mesh, self.placements)
 
+    def mesh_attr(self) -> str:
+        """`shape:[2,2],process_ids:[0,1,2,3]`, as Paddle writes a mesh."""
+        return f"shape:{_packed(self.mesh.shape)},process_ids:{_packed(self.mesh.process_ids)}"
+
+    def dist_attr(self) -> str:
+        """Mesh and placements as Paddle writes them: which axis splits each dimension (-1: none; several in a list),
+        which axes are partial, and the placements."""
+        split = [split_axes(self.placements, dim) for dim in range(len(self.shape))]
+        maps = _packed([-1 if not axes else axes[0] if len(axes) == 1 else list(axes) for axes in split])
+        partial = ",".join(f"partial({axis},{p.op.upper()})" for axis, p in enumerate(self.placements)
+                           if isinstance(p, Partial))
+        return (f"mesh_{self.mesh_attr()},dims_mappings:{maps}, {partial}{', ' if partial else ''}"
+                f"placements:{list(self.placements)}")
+
     def text(self, exact: bool) -> str:
+        if not exact:
+            return f"pd_dist.tensor<{self.body(exact)}, {self.dist_attr()}>"
         placed = ", ".join(map(placement_text, self.placements))
         return f"pd_dist.tensor<{self.body(exact)}, mesh({mesh_text(self.mesh)}), {placed}>"
 

@@ -41,6 +41,18 @@ INDENT = "    "
 HIDDEN_BY_PADDLE = frozenset({"as_written", "op_callstack"})
 
 
+def _op_dist_attr(op: Operation) -> str:
+    """Where an operation's operands and results are, as Paddle writes it; "" if none is distributed."""
+    named = [*((f"operand({i})", v) for i, v in enumerate(op.operands_source()) if v is not None),
+             *((f"result({i})", v) for i, v in enumerate(op.results()))]
+    placed = {name: kind for name, v in named if hasattr(kind := v.type(), "dist_attr")}
+    if not placed:
+        return ""
+    mesh = list(placed.values())[-1].mesh_attr()        # type: ignore[attr-defined]
+    parts = ",".join(f"{name}:{{{kind.dist_attr()}}}" for name, kind in placed.items())     # type: ignore[attr-defined]
+    return f"{{mesh:{{{mesh}}},{parts},chunk_id:-1}}"
+
+
 def print_program(program: Program, style: str = "paddle") -> str:
     """The text of a program in style "paddle" or "exact"."""
     printer = ProgramPrinter(style)
@@ -132,7 +144,12 @@ class ProgramPrinter:
 
     def fields(self, op: Operation) -> dict[str, str]:
         """What stands in the braces of an operation: name -> text."""
-        return self.texts(op.attributes)
+        found = self.texts(op.attributes)
+        if not self.exact and (placed := _op_dist_attr(op)):
+            found["op_dist_attr"] = placed              # Paddle's, which says what the types say
+            if op.name().startswith("dist_op."):
+                found = {k: text for k, text in found.items() if k not in ("marked", "mesh", "placements")}
+        return found
 
     def texts(self, attributes: dict[str, Attribute]) -> dict[str, str]:
         return {k: a.text(self.exact) for k, a in attributes.items() if self.exact or k not in HIDDEN_BY_PADDLE}
