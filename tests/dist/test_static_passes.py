@@ -189,3 +189,49 @@ def test_the_passes_are_in_the_table_and_print(tmp_path):
     assert any("pd_dist.tensor" in t for t in texts)
 
 
+
+
+def test_inputs_are_placed_by_what_is_marked_behind_them():
+    """A mark on the result alone: its rows come from x, its columns from w, and nothing is communicated."""
+    program = traced(lambda x, w: shard_tensor(x.matmul(w), MESH, [S0, S1]), (6, 4), (4, 8))
+    found = stages(program, 0)
+    kinds = [op.result(0).type().placements for op in found["completion_pass"].walk() if op.name() == "pd_op.data"]
+    assert kinds == [(S0, R), (R, S1)]
+    assert [op.name() for op in found["dist2dense_pass"].walk()] == [
+        "pd_op.data", "pd_op.data", "pd_op.matmul", "builtin.shadow_output"]
+
+
+def test_a_reshard_places_nothing_before_it():
+    """As eagerly: what every rank has stays so."""
+    program = traced(lambda x: reshard(x * 2.0, MESH, [S0, R]), (6, 4))
+    found = stages(program, 0)["completion_pass"]
+    assert [op.result(0).type().placements for op in found.walk() if op.name() == "pd_op.data"] == [(R, R)]
+
+
+def test_static_mode_and_the_names_of_paddle():
+    """A program that static mode has written, through the functions of Paddle's modules."""
+    import minipd as paddle
+    from minipd.distributed.auto_parallel.static.mix_to_dist_pass import apply_mix2dist_pass
+    from minipd.distributed.auto_parallel.static.pir_pass import (
+        RemovePasses,
+        ReshardPasses,
+        apply_completion_pass,
+        apply_dist2dense_pass,
+        apply_partition_pass,
+    )
+    main = paddle.static.Program()
+    with paddle.static.program_guard(main, paddle.static.Program()):
+        x = shard_tensor(paddle.static.data("x", [6, 4]), MESH, [S0, R])
+        layer = paddle.nn.Linear(4, 8)
+        weight = shard_tensor(layer.weight, MESH, [R, S1])
+        assert weight is layer.weight and weight.is_dist() and x.placements == [S0, R] and x.process_mesh == MESH
+        total = layer(x).sum()
+    program = main.executable([total.payload])
+    assert apply_mix2dist_pass(program) == 1 and apply_completion_pass(program) > 0
+    assert "dims_mappings:[-1,1], placements:[Replicate(), Shard(dim=1)]" in str(program)
+    apply_partition_pass(program)
+    ReshardPasses.apply_reshard_pass(program)
+    RemovePasses.apply_all(program)
+    assert apply_dist2dense_pass(program)
+    shapes = [op.result(0).shape for op in program.walk() if op.name() in ("pd_op.data", "builtin.parameter")]
+    assert (3, 4) in shapes and (4, 4) in shapes

@@ -2,7 +2,15 @@
 
 from minipd.dist.api.context import create_mesh, get_mesh, set_mesh
 from minipd.dist.mesh import ProcessMesh
-from minipd.distributed.auto_parallel import api, intermediate, local_layer, local_map, placement_type, process_mesh
+from minipd.distributed.auto_parallel import (
+           api,
+           intermediate,
+           local_layer,
+           local_map,
+           placement_type,
+           process_mesh,
+           static,
+)
 
 __all__ = ["ProcessMesh", "api", "create_mesh", "get_mesh", "intermediate", "local_layer", "local_map",
-           "placement_type", "process_mesh", "set_mesh"]
+           "placement_type", "process_mesh", "set_mesh", "static"]
