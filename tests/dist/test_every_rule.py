@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from minipd.dist.mesh import parse_mesh
-from minipd.dist.spmd import RULES
+from minipd.dist.placements import Replicate, Shard
+from minipd.dist.spmd import RULES, infer
+from minipd.dist.spmd.inference import infer_backward
 from minipd.framework.row import ROWS
 from tests.dist.every_rule import check_call
 from tests.dist.fresh_calls import FAMILIES
@@ -53,3 +55,25 @@ def test_rules_hold_on_fresh_shapes(name):
 @pytest.mark.parametrize("name", FAMILIES)
 def test_rules_hold_on_many_fresh_shapes(name):
     check_family(name, 5000)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_operands_placed_backwards_need_not_move(name):
+    """Called with operands as `infer_backward` places them, an operator moves none, and gives the results it said.
+    (All but expand: each dimension that is new may be split, though nobody asks for that forwards.)"""
+    rng = np.random.default_rng(zlib.crc32(name.encode()))
+    for n in range(60):
+        row, operands, attrs = FAMILIES[name](rng)
+        row, mesh = ROWS[row], MESHES[n % len(MESHES)]
+        metas = row.infer_meta(*operands, **attrs)
+        wanted = [draw_shards(meta, mesh, rng) for meta in (metas if row.multi else (metas,))]
+        back = infer_backward(row, operands, wanted, attrs, mesh)
+        forward = infer(row, operands, back.inputs, attrs, mesh)
+        context = f"{row.name}{[getattr(x, 'shape', x) for x in operands]} {attrs}, results {wanted} on {mesh.text()}"
+        assert forward.inputs == back.inputs, context
+        assert forward.outputs == back.outputs or row.name == "expand", context
+
+
+def draw_shards(meta, mesh, rng):
+    choices = [Replicate(), Replicate(), *map(Shard, range(len(meta.shape)))]
+    return tuple(choices[rng.integers(len(choices))] for _ in mesh.sizes)

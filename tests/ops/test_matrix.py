@@ -80,3 +80,10 @@ def test_an_unknown_operator_is_refused(capsys):
     assert cli.main(["ops", "rsqrrt"]) == 2
     assert capsys.readouterr().err == (
         "minipd: expected the name of an operator, got 'rsqrrt': `minipd ops` lists them\n")
+
+
+def test_what_is_gathered_on_a_mesh_shows_as_such_and_says_why(capsys):
+    matrix.main(["poisson", "fused_dropout_add", "topk"])
+    gathered, parts, plain = (block for block in capsys.readouterr().out.split("\npd_op."))
+    assert "spmd        whole: how many random words a number takes" in gathered
+    assert "spmd        parts\n" in parts and "spmd        yes\n" in plain

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from minipd.dist.placements import Replicate
+from minipd.dist.spmd.inference import replicated
 from minipd.dist.spmd.notation import Notation, broadcast, shape_of
 from minipd.dist.spmd.table import DECOMPOSE, Call, Decompose, Inferred, spmd, spmd_placed
 from minipd.framework.row import ROWS
@@ -63,9 +63,7 @@ def _whole(name: str, why: str = "") -> None:
     row = ROWS[name]
 
     def rule(call: Call) -> Inferred:
-        everywhere = (Replicate(),) * call.mesh.ndim
-        results = row.infer_meta(*call.metas, **call.attrs) if row.multi else (None,)
-        return Inferred(tuple(everywhere for _ in call.metas), tuple(everywhere for _ in results))
+        return replicated(row, call.metas, call.attrs, call.mesh)
     if why:
         rule.shown, rule.why = "whole", why  # type: ignore[attr-defined]
     spmd_placed(name)(rule)
