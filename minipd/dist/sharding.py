@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.placements import Partial, Placement, Shard, splitting_order
+from minipd.dist.placements import Partial, Placement, splitting_order
 from minipd.framework import dtype as dtypes
 from minipd.framework.dim import DimExpr, exact_div
 
@@ -151,8 +151,8 @@ def _joined(runs: Iterator[Run]) -> list[Run]:
 
 
 def check_factors(shape: Sequence[Any], mesh: ProcessMesh, placements: Sequence[Placement]) -> None:
-    """ValueError unless every split factor parts what its dimension has: on every rank, so that all of them raise if one
-    must."""
+    """ValueError unless every split factor parts what its dimension has: on every rank, so that all of them raise if
+    one must."""
     order = splitting_order(placements)
     if not any(placements[axis].factor > 1 for axis in order):      # type: ignore[attr-defined]
         return

@@ -88,7 +88,7 @@ def test_what_paddles_pass_lacks(src, dst):
 
 
 @given(st.data())
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_on_one_mesh(data):
     x, dtype = data.draw(tensors())
     mesh = data.draw(meshes(6))
@@ -97,7 +97,7 @@ def test_on_one_mesh(data):
 
 
 @given(st.data())
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_from_mesh_to_mesh(data):
     x, dtype = data.draw(tensors())
     a, b = (data.draw(meshes(5, range(5))) for _ in range(2))

@@ -16,6 +16,7 @@ sends to rank i of the other, and nobody else.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -25,12 +26,12 @@ import numpy as np
 
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Partial, Placement, Replicate
-from minipd.dist.sharding import local_blocks, local_window
+from minipd.dist.sharding import Run, local_blocks, local_runs, local_window
 
 __all__: list[str] = []
 
 Window = tuple[tuple, tuple]            # (shape, offsets) of a block in the global tensor
-Holders = dict[tuple[Window, ...], list[int]]
+Holders = dict[tuple[tuple[Run, ...], ...], list[int]]         # runs of every dimension -> who holds these
 
 
 class Message(NamedTuple):
@@ -101,11 +102,10 @@ def like_to_like(shape: tuple[int, ...], src_mesh: ProcessMesh, dst_mesh: Proces
 
 def _holders(shape: tuple[int, ...], mesh: ProcessMesh, placements: Sequence[Placement],
              ranks: Sequence[int]) -> Holders:
-    """The different parts of a tensor, as blocks, each with those of `ranks` that hold it."""
+    """The different parts of a tensor, as the runs of every dimension, each with those of `ranks` that hold it."""
     found: Holders = {}
     for rank in ranks:
-        part = tuple((b.shape, b.offsets) for b in local_blocks(shape, mesh, placements, rank))
-        found.setdefault(part, []).append(rank)
+        found.setdefault(local_runs(shape, mesh, placements, rank), []).append(rank)
     return found
 
 
@@ -114,18 +114,33 @@ def _block_messages(holders: Holders, wanted: Holders) -> list[Message]:
     among those in turn."""
     found = []
     load: Counter[int] = Counter()
+    ndim = len(next(iter(holders)))
+    by_dim = [dict.fromkeys(part[dim] for part in holders) for dim in range(ndim)]
     for part, targets in wanted.items():
+        # per dimension, the runs that somebody holds and what of them is wanted: few, where holders are many
+        common = [[(held, both) for held in by_dim[dim] if (both := _common(runs, held))]
+                  for dim, runs in enumerate(part)]
+        sources = []
+        for chosen in itertools.product(*common):
+            ranks = holders.get(tuple(held for held, _ in chosen))
+            if ranks:
+                sources.append((ranks, [(tuple(n for _, n in block), tuple(o for o, _ in block))
+                                        for block in itertools.product(*(both for _, both in chosen))]))
         for turn, target in enumerate(targets):
-            for held, ranks in holders.items():
-                blocks = [block for a in part for b in held if (block := overlap(a, b)) is not None]
+            for ranks, blocks in sources:
                 source = target
-                if blocks and target not in ranks:
+                if target not in ranks:
                     n = len(ranks)
                     source = ranks[min(range(n), key=lambda i, n=n, turn=turn, ranks=ranks: (       # type: ignore
                         load[ranks[i]], (i - turn) % n))]
                     load[source] += sum(math.prod(shape) for shape, _ in blocks)
                 found += [Message(source, target, *block) for block in blocks]
     return found
+
+
+def _common(a: Sequence[Run], b: Sequence[Run]) -> list[Run]:
+    """The runs of elements that are in both."""
+    return [(start, end - start) for o, n in a for q, m in b if (start := max(o, q)) < (end := min(o + n, q + m))]
 
 
 def _sorted(messages: list[Message], mesh: ProcessMesh) -> tuple[Message, ...]:

@@ -13,6 +13,7 @@ The cheapest is taken (see `cost.py`), between equally dear ones that whose busi
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator
@@ -67,67 +68,73 @@ def plan_between(src_mesh: ProcessMesh, src: Placements, dst_mesh: ProcessMesh, 
     ndim = len(shape)
     start = without_lone(check_placements(src, src_mesh, ndim, "reshard from"), src_mesh)
     goal = without_lone(check_placements(dst, dst_mesh, ndim, "reshard to"), dst_mesh)
-    found: list[tuple[Any, ...]] = []
-    for leaving, arriving, crossing in _ways(src_mesh, start, dst_mesh, goal, shape):
-        between = Between(plan(start, leaving, src_mesh, ndim, shape), *crossing,
-                          plan(arriving, goal, dst_mesh, ndim, shape))
-        found.append((*_cost(between, shape), len(found), between))
-    return min(found)[-1]
+    found = [Between(plan(start, leaving, src_mesh, ndim, shape), *crossing,
+                     plan(arriving, goal, dst_mesh, ndim, shape))
+             for leaving, arriving, crossing in _ways(src_mesh, start, dst_mesh, goal, shape)]
+    costs = [_cost(between, shape) for between in found]
+    return min((b for b, dear in zip(found, costs, strict=True) if dear == min(costs)),
+               key=lambda between: _load(between, shape))
 
 
-def _cost(between: Between, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """What the ways are compared by: the cost; then what the busiest rank sends, and what crosses; then the steps."""
+def _cost(between: Between, shape: tuple[int, ...]) -> Any:
+    """What the steps on both sides cost, and what crosses."""
+    here, messages, broadcasts, there = between
+    dear, _ = cost.of_messages(messages)
+    dear += sum(cost.of_broadcast(math.prod(shape), len(b.group)) for b in broadcasts[:1])     # all of them at once
+    return dear + sum(cost.of_step(step, now, p.mesh, shape)[0] for p in (here, there) for step, now, _ in p.stages)
+
+
+def _load(between: Between, shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """What the busiest rank sends, and what crosses, in elements; and how many steps there are."""
     here, messages, broadcasts, there = between
     elements = math.prod(shape)
-    dear, _ = cost.of_messages(messages)
-    dear += sum(cost.of_broadcast(elements, len(b.group)) for b in broadcasts[:1])         # all of them at once
     sent: Counter[int] = Counter()
     for steps in (here, there):
-        for step, now, _ in steps.stages():
-            dear += cost.of_step(step, now, steps.mesh, shape)[0]
+        for step, now, _ in steps.stages:
             for rank in steps.mesh.process_ids:
                 sent[rank] += cost.sent(step, now, steps.mesh, shape, rank)
+    crossing = sum(math.prod(m.shape) for m in messages if m.src != m.dst)
     for m in messages:
         sent[m.src] += math.prod(m.shape) * (m.src != m.dst)
     for b in broadcasts:
         sent[b.root] += elements * (len(b.group) - 1).bit_length()
-    crossing = sum(math.prod(m.shape) for m in messages if m.src != m.dst)
-    crossing += elements * sum(len(b.group) - 1 for b in broadcasts)
-    return dear, max(sent.values(), default=0), crossing, len(here) + len(there)
+        crossing += elements * (len(b.group) - 1)
+    return max(sent.values(), default=0), crossing, len(here) + len(there)
 
 
 def _ways(src_mesh: ProcessMesh, start: Placements, dst_mesh: ProcessMesh, goal: Placements,
           shape: tuple[int, ...]) -> Iterator[tuple[Placements, Placements, Crossing]]:
     """The placements that a value may leave with and arrive with, and what crosses then."""
-    ndim = len(shape)
-    for leaving in dict.fromkeys(_leaving(start, ndim)):
-        for arriving in dict.fromkeys(_arriving(goal, ndim)):
-            yield leaving, arriving, (plan_across(shape, src_mesh, leaving, dst_mesh, arriving), ())
-    whole, everywhere = (Replicate(),) * src_mesh.ndim, (Replicate(),) * dst_mesh.ndim
+    leaving, arriving = _leaving(start, goal, shape), _arriving(goal, start, shape)
+    for before, after in itertools.product(leaving, arriving):
+        yield before, after, (plan_across(shape, src_mesh, before, dst_mesh, after), ())
     if all(p.is_replicated() or p.is_partial() for p in goal):
         groups = _broadcasts(src_mesh, dst_mesh)
         if groups and len(groups[0].group) > 3:
-            yield whole, everywhere, ((), groups)
+            yield (Replicate(),) * src_mesh.ndim, (Replicate(),) * dst_mesh.ndim, ((), groups)
     if src_mesh.sizes == dst_mesh.sizes:
-        for placements in dict.fromkeys((start, *_leaving(start, ndim))):
+        for placements in dict.fromkeys((start, *leaving)):
             yield placements, placements, (like_to_like(shape, src_mesh, dst_mesh, placements), ())
 
 
-def _leaving(start: Placements, ndim: int) -> Iterator[Placements]:
+def _leaving(start: Placements, goal: Placements, shape: tuple[int, ...]) -> list[Placements]:
     """Without Partials: whole, or in chunks of one dimension."""
-    yield _become(start, Partial, Replicate())
-    for dim in range(ndim):
-        yield _become(start, Partial, Shard(dim))
+    found = [_become(start, Partial, Replicate())]
+    return [*dict.fromkeys(found + [_become(start, Partial, Shard(dim)) for dim in _dims(goal, shape)])]
 
 
-def _arriving(goal: Placements, ndim: int) -> Iterator[Placements]:
+def _arriving(goal: Placements, start: Placements, shape: tuple[int, ...]) -> list[Placements]:
     """As it shall be, or in chunks of one dimension where it shall be whole."""
     kinds = {p for p in goal if isinstance(p, Partial)}
     if len(kinds) > 1:                          # which of the ranks adds nothing depends on the kind: see `keep`
         goal = _become(goal, Partial, Replicate())
-    yield goal
-    for dim in range(ndim):
-        yield _become(goal, Replicate, Shard(dim))
+    return [*dict.fromkeys([goal, *(_become(goal, Replicate, Shard(dim)) for dim in _dims(start, shape))])]
+
+
+def _dims(placements: Placements, shape: tuple[int, ...]) -> list[int]:
+    """The dimensions that chunks may be of: those that the other side splits, and the largest."""
+    found = [p.dim for p in placements if isinstance(p, Shard)]
+    return [*dict.fromkeys(found + [max(range(len(shape)), key=shape.__getitem__)])] if shape else []
 
 
 def _become(placements: Placements, kind: type, to: Replicate | Shard) -> Placements:

@@ -23,9 +23,9 @@ from fractions import Fraction
 from typing import Any
 
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.placements import Shard
+from minipd.dist.placements import Shard, splitting_order
 from minipd.dist.reshard.across import Message, exchanged
-from minipd.dist.reshard.steps import AnyStep, Exchange, Placements
+from minipd.dist.reshard.steps import AnyStep, Exchange, Placements, Step
 from minipd.dist.sharding import ceil_chunk, local_shape
 from minipd.framework.dim import is_symbolic, size_hint
 
@@ -50,12 +50,47 @@ def of_step(step: AnyStep, now: Placements, mesh: ProcessMesh, shape: Sequence[A
     if step.action in ("slice", "keep", "pad"):
         return 0, 0
     ways = mesh.sizes[step.axis]
-    hops = (2 if step.action == "all_reduce" else 1) * (ways - 1)
     if shape is None or is_symbolic(tuple(shape)):
-        amount: Any = _even(step, now, mesh, SMALL if shape is None else ITEM * math.prod(map(size_hint, shape)))
-    else:                                       # the first chunks are the largest
-        amount = ITEM * max(sent(step, now, mesh, shape, r) for r in mesh.group(mesh.process_ids[0], step.axis))
-    return ALPHA * (1 + hops) + amount, amount
+        whole = SMALL if shape is None else ITEM * math.prod(map(size_hint, shape))
+        amount: Any = _even(step, now, mesh, whole)
+    else:
+        amount = ITEM * _most(step, now, mesh, shape)
+    return ALPHA * (1 + (2 if step.action == "all_reduce" else 1) * (ways - 1)) + amount, amount
+
+
+def _most(step: Step, now: Placements, mesh: ProcessMesh, shape: Sequence[int]) -> int:
+    """The elements that the busiest rank sends.  First chunks are the largest, so it is the first along the other axes;
+    and along the step's one the first, which has most to give, or the last, which keeps least."""
+    sizes = list(shape)
+    for axis in splitting_order(now):
+        p: Any = now[axis]
+        sizes[p.dim] = p.factor * ceil_chunk(sizes[p.dim] // p.factor, mesh.sizes[axis], 0)[0]
+    total, ways = math.prod(sizes), mesh.sizes[step.axis]
+    if step.action == "all_gather":
+        return (ways - 1) * total
+    if step.action == "all_reduce":
+        return total + (ways - 2) * ceil_chunk(total, ways, 0)[0]
+    dst: Any = step.dst
+    most = 0
+    for index in (0, ways - 1):
+        local = list(sizes)
+        if step.action == "all_to_all" and index:
+            src: Any = step.src
+            local[src.dim] = _last(src, step.axis, now, mesh, shape)
+        kept = dst.factor * ceil_chunk(local[dst.dim] // dst.factor, ways, index)[0]
+        most = max(most, math.prod(local) // max(local[dst.dim], 1) * (local[dst.dim] - kept))
+    return most
+
+
+def _last(p: Any, axis: int, now: Placements, mesh: ProcessMesh, shape: Sequence[int]) -> int:
+    """The extent of the last chunk over `axis`, which splits the dimension of `p` last."""
+    extent = shape[p.dim]
+    for other in splitting_order(now):
+        q: Any = now[other]
+        if q.dim == p.dim:
+            at = mesh.sizes[axis] - 1 if other == axis else 0
+            extent = q.factor * ceil_chunk(extent // q.factor, mesh.sizes[other], at)[0]
+    return extent
 
 
 def of_messages(messages: Sequence[Message]) -> tuple[int, int]:
@@ -71,7 +106,7 @@ def of_messages(messages: Sequence[Message]) -> tuple[int, int]:
     return 2 * ALPHA * max(count.values(), default=0) + most, most
 
 
-def _even(step: Any, now: Placements, mesh: ProcessMesh, whole: int) -> Fraction:
+def _even(step: Step, now: Placements, mesh: ProcessMesh, whole: int) -> Fraction:
     """What one rank sends of a tensor of `whole` bytes that splits evenly."""
     local = Fraction(whole)
     for p, size in zip(now, mesh.sizes, strict=True):
@@ -79,7 +114,8 @@ def _even(step: Any, now: Placements, mesh: ProcessMesh, whole: int) -> Fraction
             local /= size
     ways = mesh.sizes[step.axis]
     others = Fraction(ways - 1, ways)
-    return local * {"all_reduce": 2 * others, "all_gather": ways - 1}.get(step.action, others)
+    share = {"all_reduce": 2 * others, "all_gather": Fraction(ways - 1)}
+    return local * share.get(step.action, others)
 
 
 def sent(step: AnyStep, now: Placements, mesh: ProcessMesh, shape: Sequence[int], rank: int) -> int:

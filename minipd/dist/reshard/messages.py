@@ -70,7 +70,7 @@ def messages(plan: Plan, shape: Sequence[int]) -> list[Stage]:
     """
     return [Stage(step, plan.mesh, before, plan.mesh, after,
                   tuple(_of_step(step, before, after, plan.mesh, tuple(shape))))
-            for step, before, after in plan.stages()]
+            for step, before, after in plan.stages]
 
 
 def messages_between(between: Between, shape: Sequence[int]) -> list[Stage]:

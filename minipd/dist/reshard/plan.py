@@ -21,7 +21,7 @@ from minipd.framework.dim import is_symbolic
 __all__: list[str] = []
 
 #: ranks up to which every block of an exchange is looked at, to see whether it is cheaper
-FEW = 64
+FEW = 32
 
 
 class Plan(tuple[AnyStep, ...]):
@@ -35,20 +35,18 @@ class Plan(tuple[AnyStep, ...]):
     dst: Placements
     mesh: ProcessMesh
     ndim: int
+    #: each step, with the placements before and after it
+    stages: tuple[tuple[AnyStep, Placements, Placements], ...]
 
     @classmethod
     def of(cls, steps: Iterable[AnyStep], src: Placements, dst: Placements, mesh: ProcessMesh, ndim: int) -> Plan:
         self = cls(steps)
         self.src, self.dst, self.mesh, self.ndim = src, dst, mesh, ndim
-        return self
-
-    def stages(self) -> Iterable[tuple[AnyStep, Placements, Placements]]:
-        """Each step, with the placements before and after it."""
-        now = self.src
+        placed = [src]
         for step in self:
-            after = step.applied(now)
-            yield step, now, after
-            now = after
+            placed.append(step.applied(placed[-1]))
+        self.stages = tuple(zip(self, placed[:-1], placed[1:], strict=True))
+        return self
 
 
 def plan(src: Placements, dst: Placements, mesh: ProcessMesh, ndim: int, shape: Sequence[Any] | None = None) -> Plan:
@@ -77,10 +75,10 @@ def plan(src: Placements, dst: Placements, mesh: ProcessMesh, ndim: int, shape: 
 def _plan(src: Placements, dst: Placements, mesh: ProcessMesh, ndim: int, shape: tuple | None) -> Plan:
     start = without_lone(check_placements(src, mesh, ndim, "reshard from"), mesh)
     goal = without_lone(check_placements(dst, mesh, ndim, "reshard to"), mesh)
-    found = _cheapest(start, goal, mesh, ndim, shape, False)
+    dear, found = _cheapest(start, goal, mesh, ndim, shape)
     if shape is not None and len(found) > 1 and {"all_gather", "all_to_all"} & {*collectives(found)} and (
             mesh.size <= FEW):                  # else every rank sends what it must
-        found = _cheapest(start, goal, mesh, ndim, shape, True)
+        _, found = _cheapest(start, goal, mesh, ndim, shape, most=dear)
     return Plan.of(found, start, goal, mesh, ndim)
 
 
@@ -90,21 +88,22 @@ def without_lone(placements: Placements, mesh: ProcessMesh) -> Placements:
 
 
 def _cheapest(start: Placements, goal: Placements, mesh: ProcessMesh, ndim: int, shape: tuple | None,
-              exchange: bool) -> tuple[AnyStep, ...]:
-    """Dijkstra's search.  Between equally dear ways the fewest bytes decide, then the fewest steps, then which was
-    found first."""
+              most: Any = 0) -> tuple[Any, tuple[AnyStep, ...]]:
+    """(cost, steps): Dijkstra's search.  Between equally dear ways the fewest bytes decide, then the fewest steps, then
+    which was found first.   most: what a way with an exchange in it may cost."""
+    largest = 0 if shape is None else max(range(ndim), key=shape.__getitem__, default=0)
     queue: list[tuple[Any, Any, int, int, Placements, tuple[AnyStep, ...]]] = [(0, 0, 0, 0, start, ())]
     done: set[Placements] = set()
     found = 0
     while queue:
         dear, amount, count, _, now, steps = heapq.heappop(queue)
         if now == goal:
-            return steps
+            return dear, steps
         if now in done:
             continue
         done.add(now)
-        may: list[AnyStep] = [*right_steps(now, goal, mesh.sizes, ndim)]
-        if exchange:
+        may: list[AnyStep] = [*right_steps(now, goal, mesh.sizes, ndim, largest)]
+        if dear + 2 * cost.ALPHA < most:
             may += _exchanges(now, goal)
         for step in may:
             after = step.applied(now)
@@ -146,4 +145,4 @@ def bytes_sent(steps: Plan, shape: Sequence[int], dtype: Any, rank: int) -> int:
     >>> bytes_sent(to_whole, (6, 8), np.dtype("float32"), 0)            # 3/4 of 192 bytes, there and back
     288
     """
-    return dtype.itemsize * sum(cost.sent(step, now, steps.mesh, shape, rank) for step, now, _ in steps.stages())
+    return dtype.itemsize * sum(cost.sent(step, now, steps.mesh, shape, rank) for step, now, _ in steps.stages)

@@ -35,7 +35,7 @@ def run_plan(x: Any, placements: tuple[Placement, ...], run: Callable, rank: int
 
 def run_steps(x: Any, local: Any, steps: Plan, run: Callable, rank: int) -> Any:
     """What the rank holds after the steps, made of `local`.   x: says the global shape, and the dtype."""
-    for step, before, after in steps.stages():
+    for step, before, after in steps.stages:
         if isinstance(step, Exchange):
             held, wanted = (local_blocks(x.shape, steps.mesh, p, rank) for p in (before, after))
             messages = exchanged(tuple(x.shape), steps.mesh, before, after)

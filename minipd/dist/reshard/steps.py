@@ -84,9 +84,9 @@ _ACTIONS: dict[tuple[type, type], str] = {
 COLLECTIVES = ("all_gather", "all_to_all", "all_reduce", "reduce_scatter")
 
 
-def right_steps(now: Placements, goal: Placements, sizes: Sequence[int], ndim: int) -> Iterator[Step]:
+def right_steps(now: Placements, goal: Placements, sizes: Sequence[int], ndim: int, largest: int) -> Iterator[Step]:
     """The steps that may come next on the way to `goal`: each keeps the value, and brings an axis to where it shall be
-    or out of the way.   sizes: of the mesh's axes."""
+    or out of the way.   sizes: of the mesh's axes.  largest: the dimension with most elements."""
     splits = [_Splitting(now, goal, dim) for dim in range(ndim)]
     for axis, (p, q) in enumerate(zip(now, goal, strict=True)):
         if sizes[axis] == 1:
@@ -111,9 +111,8 @@ def right_steps(now: Placements, goal: Placements, sizes: Sequence[int], ndim: i
             if isinstance(q, Shard) and splits[q.dim].may_start(axis):
                 yield Step(axis, p, q.with_(shard_order=0))
             # where the value is wanted whole, chunks of it may do for a while: less goes over the other axes
-            for dim in range(ndim):
-                if q is not Shard(dim):
-                    yield Step(axis, p, Shard(dim))
+            if ndim and q is not Shard(largest):
+                yield Step(axis, p, Shard(largest))
 
 
 class _Splitting:
