@@ -76,8 +76,8 @@ CASES = {"mlp": (mlp, (6, 4), (4, 8), (8,), (8, 4)), "two meshes": (two_meshes, 
 @pytest.mark.parametrize("gradients", [False, True], ids=["forward", "training"])
 @pytest.mark.parametrize("name", CASES)
 def test_the_stages_end_where_partition_does(name, gradients):
-    """For the first and the last rank: each stage verifies, prints and is read back, runs to no change a second time, and the last one
-    is the program that partition makes at once."""
+    """For the first and the last rank: each stage verifies, prints and is read back, finds nothing to do a second time,
+    and the last one is the program that partition makes at once."""
     function, *shapes = CASES[name]
     program = traced(function, *shapes, gradients=gradients)
     whole = complete(program.clone(), None if name == "two meshes" else MESH, lambda op: None)
