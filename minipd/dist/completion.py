@@ -51,7 +51,9 @@ def complete(program: Program, mesh: ProcessMesh | None, marks: Marks) -> Progra
     """
     for op in program.global_block():
         if op.name() in SOURCES and (found := marks(op)) is not None:
-            place(op, *(found if type(found[0]) is ProcessMesh else (mesh, found)))     # type: ignore[misc]
+            on, placements = found if isinstance(found[0], ProcessMesh) else (mesh, found)
+            assert on is not None, f"marks: expected a mesh with {placements}, for the program has none of its own"
+            place(op, on, placements)                                               # type: ignore[arg-type]
     mix2dist(program)
     if mesh is not None:
         replicate_sources(program, mesh)        # the caller has said all there is to say

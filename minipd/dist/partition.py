@@ -48,7 +48,7 @@ def partition(program: Program, mesh: ProcessMesh | None, rank: int) -> Program:
         value: Any = op.result(0)
         kind = value.type()
         if not isinstance(kind, DistTensorType):        # every rank has it
-            out = trace.read(op, value.shape)
+            out: Any = trace.read(op, value.shape)
         elif not kind.mesh.contains(rank):
             out = elsewhere(value.shape, value.dtype, kind.mesh, kind.placements)
         else:

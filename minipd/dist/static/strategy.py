@@ -121,6 +121,8 @@ class Strategy:
     {'enable': False, 'k_steps': 4, 'avg': True}
     """
 
+    auto_mode: str
+    return_numpy: bool
     amp = _category("amp", "Lower precision: `enable`, `dtype`, `level`, lists of operators, loss scaling.")
     sharding = _category("sharding", "Optimizer state in parts: `enable`, `stage`, `degree`.")
     fused_passes = _category("fused_passes", "Fusions of the ranks' programs: `enable`, `gemm_epilogue`, "
