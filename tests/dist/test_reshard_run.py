@@ -96,7 +96,7 @@ def test_on_one_mesh(data):
 
 @pytest.mark.long
 @given(st.data())
-@settings(max_examples=6000)
+@settings(max_examples=4000)
 def test_on_one_mesh_long(data):
     one_mesh(data)
 
@@ -156,7 +156,7 @@ def test_from_mesh_to_mesh(data):
 
 @pytest.mark.long
 @given(st.data())
-@settings(max_examples=6000)
+@settings(max_examples=2000)
 def test_from_mesh_to_mesh_long(data):
     two_meshes(data)
 

@@ -59,8 +59,8 @@ def of_step(step: AnyStep, now: Placements, mesh: ProcessMesh, shape: Sequence[A
 
 
 def _most(step: Step, now: Placements, mesh: ProcessMesh, shape: Sequence[int]) -> int:
-    """The elements that the busiest rank sends.  First chunks are the largest, so it is the first along the other axes;
-    and along the step's one the first, which has most to give, or the last, which keeps least."""
+    """The elements that the busiest rank sends.  First chunks are the largest, so it is the first along the other axes.
+    """
     sizes = list(shape)
     for axis in splitting_order(now):
         p: Any = now[axis]
@@ -72,23 +72,23 @@ def _most(step: Step, now: Placements, mesh: ProcessMesh, shape: Sequence[int]) 
         return total + (ways - 2) * ceil_chunk(total, ways, 0)[0]
     dst: Any = step.dst
     most = 0
-    for index in (0, ways - 1):
+    for index in range(ways):                   # a first one has most to give, a last one keeps least
         local = list(sizes)
-        if step.action == "all_to_all" and index:
+        if step.action == "all_to_all":
             src: Any = step.src
-            local[src.dim] = _last(src, step.axis, now, mesh, shape)
+            local[src.dim] = _chunk_of(src, step.axis, index, now, mesh, shape)
         kept = dst.factor * ceil_chunk(local[dst.dim] // dst.factor, ways, index)[0]
         most = max(most, math.prod(local) // max(local[dst.dim], 1) * (local[dst.dim] - kept))
     return most
 
 
-def _last(p: Any, axis: int, now: Placements, mesh: ProcessMesh, shape: Sequence[int]) -> int:
-    """The extent of the last chunk over `axis`, which splits the dimension of `p` last."""
+def _chunk_of(p: Any, axis: int, index: int, now: Placements, mesh: ProcessMesh, shape: Sequence[int]) -> int:
+    """The extent of chunk `index` over `axis`, which splits the dimension of `p` last."""
     extent = shape[p.dim]
     for other in splitting_order(now):
         q: Any = now[other]
         if q.dim == p.dim:
-            at = mesh.sizes[axis] - 1 if other == axis else 0
+            at = index if other == axis else 0
             extent = q.factor * ceil_chunk(extent // q.factor, mesh.sizes[other], at)[0]
     return extent
 
