@@ -13,7 +13,7 @@ from minipd.dist.crossing import cross, elsewhere
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement, Replicate
 from minipd.dist.rows import whole
-from minipd.dist.sharding import local_window
+from minipd.dist.sharding import local_shape
 from minipd.dist.spmd import infer
 from minipd.dist.spmd.refusals import check_refusals
 from minipd.dist.spmd.table import Decompose
@@ -164,7 +164,7 @@ def on_part(x: DistValue, mesh: ProcessMesh) -> DistValue:
 
 def shape_of_shard(x: DistValue, placements: tuple[Placement, ...], rank: int) -> DistValue:
     """A shape-only operand under other placements: nothing moves, only the local shape is another."""
-    shape, _ = local_window(x.shape, x.mesh, placements, rank)
+    shape = local_shape(x.shape, x.mesh, placements, rank)
     return DistValue(Meta(shape, x.dtype), x.shape, x.dtype, x.mesh, placements)
 
 

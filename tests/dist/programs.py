@@ -10,8 +10,8 @@ import numpy as np
 from minipd.dist.completion import complete
 from minipd.dist.mesh import ProcessMesh, parse_mesh
 from minipd.dist.partition import output_types, partition
-from minipd.dist.placements import Placement, Replicate
-from minipd.dist.sharding import local_window
+from minipd.dist.placements import Partial, Placement, Replicate
+from minipd.dist.sharding import local_blocks, local_shape
 from minipd.executor import Executor
 from minipd.framework.rank import current
 from minipd.ir.program import Program
@@ -48,8 +48,11 @@ def run_on(mesh: str, program: Program, placed: Placed, feed: Mapping[str, np.nd
     kinds = output_types(whole)
 
     def part(name: str, array: np.ndarray, rank: int) -> np.ndarray:
-        shape, at = local_window(array.shape, grid, tuple(placed.get(name, (Replicate(),) * grid.ndim)), rank)
-        return array[tuple(slice(o, o + n) for o, n in zip(at, shape, strict=True))].copy()
+        placements = tuple(placed.get(name, (Replicate(),) * grid.ndim))
+        out = np.empty(local_shape(array.shape, grid, placements, rank), array.dtype)
+        for block in local_blocks(array.shape, grid, placements, rank):
+            block.of_local(out)[...] = block.of_whole(array)
+        return out
 
     def rank(_: ProcessMesh) -> Any:
         r, comm = current().rank, current().comm
@@ -58,5 +61,21 @@ def run_on(mesh: str, program: Program, placed: Placed, feed: Mapping[str, np.nd
         out = Executor(local).run({n: part(n, a, r) for n, a in feed.items()}, scope)
         return out, scope, dict(comm.counts), local.to_string("exact")
     outs, scopes, counts, texts = zip(*on_mesh(mesh, rank), strict=True)
-    return Ran({n: join([o[n] for o in outs], grid, kinds[n].placements) for n in kinds}, list(scopes), list(counts),
-               list(texts))
+    return Ran({n: joined([o[n] for o in outs], grid, kinds[n].placements, kinds[n].shape) for n in kinds},
+               list(scopes), list(counts), list(texts))
+
+
+def joined(pieces: list[np.ndarray], grid: ProcessMesh, placements: Sequence[Placement], shape: tuple) -> np.ndarray:
+    """The whole, of what the ranks hold: also where axes split a dimension in another order, or part by part."""
+    if all(not p.is_shard() or (p.order, p.factor) == (0, 1) for p in placements):
+        return join(pieces, grid, placements)
+    wholes = [put(piece, grid, placements, shape, rank) for piece, rank in zip(pieces, grid.process_ids, strict=True)]
+    return join(wholes, grid, [Partial() if p.is_shard() else p for p in placements])
+
+
+def put(piece: np.ndarray, grid: ProcessMesh, placements: Sequence[Placement], shape: tuple, rank: int) -> np.ndarray:
+    """A tensor of zeros but for what a rank holds."""
+    out = np.zeros(shape, piece.dtype)
+    for block in local_blocks(shape, grid, placements, rank):
+        block.of_whole(out)[...] = block.of_local(piece)
+    return out

@@ -7,7 +7,7 @@ would write it, so that the same code runs on one rank and on many, eagerly and 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -388,19 +388,27 @@ def random_layout(model: Model, seed: int, stages: bool = True, partial: bool = 
         mesh = ("pp=2,x=2", "pp=2,x=3", "pp=2,x=2,y=2", "pp=2,x=1")[rng.integers(4)]
     ways = parse_mesh(mesh).ndim - (cut <= count)
 
-    def placed(ndim: int, *more: Placement) -> tuple[Placement, ...]:
-        choices = [Replicate(), *(Shard(i) for i in range(ndim)), *more]
-        return tuple(choices[rng.integers(len(choices))] for _ in range(ways))
+    def placed(shape: Sequence[int], *more: Placement) -> tuple[Placement, ...]:
+        choices = [Replicate(), *(Shard(i) for i in range(len(shape))), *more]
+        found = [choices[rng.integers(len(choices))] for _ in range(ways)]
+        if rng.random() < 0.3:              # axes that split one dimension do so in any order; one, part by part
+            order = rng.permutation(ways)
+            found = [Shard(p.dim, shard_order=int(order[i])) if isinstance(p, Shard) else p
+                     for i, p in enumerate(found)]
+        elif rng.random() < 0.3:
+            found = [Shard(p.dim, split_factor=2) if isinstance(p, Shard) and shape[p.dim] % 2 == 0 and
+                     found.count(p) == 1 else p for p in found]
+        return tuple(found)
     parts = (Partial(), Partial("avg"))
     x, shapes = paddle.to_tensor(model.data), []
     with paddle.no_grad():
         for each in model.layers:
             x = each.run(x, held(each))
-            shapes.append(x.ndim)
-    moves = {i: placed(n, *parts) for i, n in enumerate(shapes) if rng.random() < 0.3 or i == cut - 1}
+            shapes.append(x.shape)
+    moves = {i: placed(shape, *parts) for i, shape in enumerate(shapes) if rng.random() < 0.3 or i == cut - 1}
     data = parts if partial and model.data.dtype.kind == "f" else ()
-    return Layout(mesh, [int(i >= cut) for i in range(count + 1)], placed(model.data.ndim, *data),
-                  {n: placed(v.ndim) for n, v in model.parameters.items()}, moves)
+    return Layout(mesh, [int(i >= cut) for i in range(count + 1)], placed(model.data.shape, *data),
+                  {n: placed(v.shape) for n, v in model.parameters.items()}, moves)
 
 
 def forward(model: Model, x: Any, held: dict[str, Any], layout: Layout | None = None) -> Any:

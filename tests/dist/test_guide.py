@@ -1,7 +1,7 @@
 """Scripts that make the calls of Paddle's guide to automatic parallelism, written for Paddle, with `import paddle`.
 
 Each compares by itself what it gets with what one rank gets.  They run on simulated ranks, and under the launcher, as a
-user would start them; `tools/compare_dist.py` lets the real Paddle run those that it can.
+user would start them; `make interop` lets the real Paddle run those that it can.
 """
 
 from __future__ import annotations
