@@ -9,13 +9,14 @@
 These are pure: they see shapes and placements, never data and no communicator.  On them stand
 
     value.py        what a rank holds of a global value
-    interpreter.py  an operator call on distributed values; methods.py and api.py are how users see it
+    interpreter.py  an operator call on distributed values; methods.py and api/ are how users see it
     crossing.py     how a value goes to another mesh, and what ranks have that are not in it
     completion.py   placements for every value of a global program
     partition.py    and the program of one rank; control_flow.py: branches and loops, for both
     comm/           how ranks talk: simulated in one process, or through MPI
     launch.py       starts ranks as processes, on this host or others (hosts.py); worker.py is such a process, spawn.py
                     starts them for a function
+    checkpoint/     states saved on one mesh and loaded on another
     group.py        ranks that know each other; collective/: Paddle's collectives on ordinary tensors
 """
 

@@ -69,3 +69,50 @@ def test_dist_attr():
         with pytest.raises(ValueError) as error:
             dist.DistAttr(mesh, specs)
         assert text in str(error.value)
+
+
+def test_an_operator_with_placements():
+    def run(mesh):
+        add = dist.auto_parallel.shard_op(lambda x, y, k: (x + y) * k, mesh, [["x", None], [None, None]], [[None, "x"]],
+                                          k=2.0)
+        out = add(dist.shard_tensor(np.ones((4, 2)), mesh, [R]), paddle.ones([4, 2], "float64"))
+        return out.placements, out.numpy().tolist()
+    assert on_mesh("x=2", run) == [([Shard(1)], [[4.0, 4.0]] * 4)] * 2
+    for specs, text in [([["x"]], "expected a tensor of 1 dimensions, as many as ['x'], got [4, 2]"),
+                        ([["x", None]] * 2, "expected 2 tensors among its arguments, one for each spec, got 1")]:
+        assert text in refused(lambda m, s=specs: dist.auto_parallel.shard_op(abs, m, s)(paddle.ones([4, 2])))
+    assert "shard_op: expected a mesh, got none" in refused(lambda m: dist.auto_parallel.shard_op(abs))
+
+
+def test_split_makes_a_layer_of_a_program():
+    paddle.enable_static()
+    try:
+        main, startup = paddle.static.Program(), paddle.static.Program()
+        with paddle.static.program_guard(main, startup):
+            x, ids = paddle.static.data("x", [4, 8], "float32"), paddle.static.data("ids", [4], "int64")
+            y = dist.split(x, [8, 6], "linear", axis=1, num_partitions=2, name="l")
+            z = y + dist.split(x, [8, 6], "linear", bias_attr=False, num_partitions=2) + dist.split(
+                ids, [11, 6], "embedding", num_partitions=2)
+        executor = paddle.static.Executor()
+        executor.run(startup)
+        feed = {"x": np.ones((4, 8), "float32"), "ids": np.arange(4)}
+        got, = executor.run(main, feed=feed, fetch_list=[z])
+        values = [np.array(paddle.static.global_scope().find_var(p.name).get_tensor()) for p in main.all_parameters()]
+        by_shape = {v.shape: v for v in values}
+        linears = [v for v in values if v.shape == (8, 6)]
+        wanted = sum(np.ones((4, 8)) @ w for w in linears) + by_shape[6,] + by_shape[11, 6][:4]
+        np.testing.assert_allclose(got, wanted, rtol=1e-5)
+        assert "placements:[Shard(dim=1)]" in str(main)
+    finally:
+        paddle.disable_static()
+    for args, text in [((None, [2, 2], "conv"), "expected operation 'linear' or 'embedding', got 'conv'"),
+                       ((None, [2, 2], "embedding", 1), "for embeddings 0, got size=[2, 2] and axis=1"),
+                       ((None, [2, 2], "linear"), "expected static mode, got a call in eager mode")]:
+        assert text in refused(lambda m, a=args: dist.split(*a))
+
+
+def test_what_is_left_to_the_caller():
+    dist.enable_auto_dp()
+    assert "NotImplementedError: enable_auto_dp: expected one rank, got 2" in refused(lambda m: dist.enable_auto_dp())
+    assert "NotImplementedError: to_distributed: expected the caller to choose" in refused(
+        lambda m: dist.to_distributed(None, None, None, 2))

@@ -392,3 +392,37 @@ def test_a_group_of_ranks(tmp_path):
     assert on_mesh("x=3", run) == [None, [0.0, 1.0, 2.0], [0.0, 1.0, 2.0]]
 
 
+
+
+# ------------------------------------------------------------------------------------------------ tensors split by hand
+def test_blocks_by_hand(tmp_path):
+    """Saved as each rank has them, read as distributed tensors, and the other way round."""
+    whole = np.arange(12.0).reshape(4, 3)
+
+    def save(mesh):
+        dist.init_parallel_env()
+        mine = paddle.to_tensor(whole[2 * current().rank:2 * current().rank + 2])
+        one = dist.shard_weight("w", mine, 0, dist.get_group())
+        more = dist.build_sharded_state_dict({"v": mine, "b": paddle.ones([2])}, {"v": 0}, "p.")
+        dist.save_state_dict({"w": one, **more}, tmp_path)
+
+    def load(mesh):
+        state = {"w": dist.shard_tensor(np.zeros((4, 3)), mesh, [S1]), "p.b": paddle.zeros([2])}
+        column = paddle.zeros([4, 1], "float64")
+        state["p.v"] = dist.ShardedWeight("p.v", column, (4, 1), (4, 3), (0, current().rank))
+        dist.load_state_dict(state, tmp_path)
+        return state["w"].numpy().tolist(), column[:, 0].tolist(), state["p.b"].tolist()
+    on_mesh("x=2", save)
+    assert on_mesh("x=3", load) == [(whole.tolist(), whole[:, r].tolist(), [1.0, 1.0]) for r in range(3)]
+
+
+def test_blocks_that_do_not_fit(tmp_path):
+    with pytest.raises(ValueError, match=r"got \[2\] for \[2\] at \[3\] of \[4\]"):
+        dist.ShardedWeight("w", paddle.ones([2]), (2,), (4,), (3,))
+    with pytest.raises(NotImplementedError, match="a range of flattened elements"):
+        dist.ShardedWeight("w", paddle.ones([2]), (2,), (4,), (0,), True, slice(0, 2))
+    assert "got 2 of its 4 elements" in refused(lambda m: dist.save_state_dict(
+        {"w": dist.ShardedWeight("w", paddle.ones([2]), (2,), (4,), (0,))}, tmp_path))
+    assert "that do not overlap, got (shape, offsets) ((2,), (0,)) and ((2,), (1,))" in refused(
+        lambda m: dist.save_state_dict({"w": dist.ShardedWeight("w", paddle.ones([2]), (2,), (4,), (current().rank,))},
+                                       tmp_path))

@@ -9,8 +9,10 @@
     submeshes.py    a value on a mesh as values on parts of the mesh, and back
     context.py      the mesh that is meant where none is given
     attribute.py    DistAttr: a mesh and what splits each dimension
+    annotated.py    shard_op and split: an operator, or a layer, with placements of its own
     plans.py        what tensor and sequence parallelism do to a layer
     parallelize.py  ... to the layers of a model, found by their names
+    automatic.py    what Paddle chooses by itself, refused by name
 """
 
 from minipd.dist.api.layers import shard_layer

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minipd.dist.checkpoint import folder as files
+from minipd.dist.checkpoint import nested
 from minipd.dist.checkpoint.meeting import Meeting
 from minipd.dist.checkpoint.metadata import Metadata, decoded
-from minipd.dist.checkpoint.nested import flat, parent
 from minipd.dist.checkpoint.save import finish_saves
-from minipd.dist.checkpoint.values import blocks_of, copy_block, fill, held, is_here, overlap, room_for
+from minipd.dist.checkpoint.values import blocks_of, copy_block, fill, held, is_here, overlap, room_for, shape_of
 from minipd.dist.group import Group
 from minipd.dist.sharding import Block
 from minipd.framework import dtype as dtypes
@@ -152,7 +152,7 @@ def load_state_dict(state_dict: dict[str, Any], path: str, process_group: Group 
     tensors, values, paths, arrays = {}, {}, {}, {}         # type: Any, Any, Any, Any
     checkpoint: Any = None
     try:
-        tensors, values, paths = flat(state_dict, "load_state_dict")
+        tensors, values, paths = nested.flat(state_dict, "load_state_dict")
         checkpoint = Checkpoint(Path(path), unique_id)
         _check(tensors, paths, values, checkpoint)
         arrays = {key: room_for(t) for key, t in tensors.items() if is_here(t)}
@@ -174,15 +174,15 @@ def load_state_dict(state_dict: dict[str, Any], path: str, process_group: Group 
         for key, array in arrays.items():
             fill(tensors[key], array)
     for place, value in values.items():
-        parent(state_dict, place)[place[-1]] = value
+        nested.parent(state_dict, place)[place[-1]] = value
 
 
-def _check(tensors: Mapping[str, Tensor], paths: Mapping[str, tuple[str, ...]], values: Mapping[tuple[str, ...], Any],
+def _check(tensors: nested.Tensors, paths: Mapping[str, nested.Path], values: Mapping[nested.Path, Any],
            checkpoint: Checkpoint) -> None:
     """InputError unless the checkpoint has the tensors of a state, in their shapes and dtypes."""
     where = str(checkpoint.folder)
     missing = [key for key, t in tensors.items() if key not in checkpoint.tensors and not (
-        t.size == 1 and isinstance(checkpoint.values.get(paths[key]), (bool, int, float)))]
+        math.prod(shape_of(t)) == 1 and isinstance(checkpoint.values.get(paths[key]), (bool, int, float)))]
     missing += [".".join(place) for place in values
                 if place not in checkpoint.values and ".".join(place) not in checkpoint.tensors]
     if missing:
@@ -194,19 +194,19 @@ def _check(tensors: Mapping[str, Tensor], paths: Mapping[str, tuple[str, ...]], 
         if key not in checkpoint.tensors:
             continue
         p, stored = held(t), checkpoint.tensors[key]
-        if tuple(p.shape) != stored.shape or p.dtype != stored.dtype:
-            raise InputError(f"{key}: {Stored(tuple(p.shape), p.dtype, []).text()}", f"{stored.text()} in {where}",
+        if shape_of(t) != stored.shape or p.dtype != stored.dtype:
+            raise InputError(f"{key}: {Stored(shape_of(t), p.dtype, []).text()}", f"{stored.text()} in {where}",
                              "make the model as it was made when the checkpoint was saved")
         if any(q.is_partial() for q in getattr(p, "placements", ())):
             raise ValueError(f"load_state_dict: expected {key} to be replicated or sharded, got {p!r}; reshard it, "
                              "then load")
 
 
-def _plain(state: Any, wanted: Mapping[tuple[str, ...], Any], checkpoint: Checkpoint) -> dict[tuple[str, ...], Any]:
+def _plain(state: Any, wanted: Mapping[nested.Path, Any], checkpoint: Checkpoint) -> dict[nested.Path, Any]:
     """The plain values for a state: those of the checkpoint whose dict the state has, and numbers that the checkpoint
     has as tensors."""
     found = {place: value for place, value in checkpoint.values.items()
-             if (into := parent(state, place)) is not None and not isinstance(into.get(place[-1]), Tensor)}
+             if (into := nested.parent(state, place)) is not None and not isinstance(into.get(place[-1]), Tensor)}
     for place in wanted.keys() - found.keys():
         stored = checkpoint.tensors[key := ".".join(place)]
         if math.prod(stored.shape) != 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from minipd.dist.checkpoint.sharded_weight import ShardedWeight
 from minipd.framework.tensor import Tensor
 
 __all__: list[str] = []
@@ -12,7 +13,11 @@ __all__: list[str] = []
 PLAIN = (type(None), bool, int, float, str)
 
 
-def flat(state: Any, what: str) -> tuple[dict[str, Tensor], dict[tuple[str, ...], Any], dict[str, tuple[str, ...]]]:
+Path = tuple[str, ...]
+Tensors = dict[str, Tensor | ShardedWeight]
+
+
+def flat(state: Any, what: str) -> tuple[Tensors, dict[Path, Any], dict[str, Path]]:
     """(tensors by key, plain values by path, the path of each key) of a nested dict; `model.w` is the key of w in
     model.
 
@@ -21,12 +26,12 @@ def flat(state: Any, what: str) -> tuple[dict[str, Tensor], dict[tuple[str, ...]
     >>> flat({"model": {"step": 3}}, "save")[1]
     {('model', 'step'): 3}
     """
-    tensors: dict[str, Tensor] = {}
-    values: dict[tuple[str, ...], Any] = {}
-    paths: dict[str, tuple[str, ...]] = {}
+    tensors: Tensors = {}
+    values: dict[Path, Any] = {}
+    paths: dict[str, Path] = {}
     for path, x in _walk(state, (), what):
         key = ".".join(path)
-        if isinstance(x, Tensor):
+        if isinstance(x, (Tensor, ShardedWeight)):
             if key in tensors:
                 raise ValueError(f"{what}: expected different keys, got {path} and {paths[key]}, which both are {key}")
             tensors[key], paths[key] = x, path
@@ -35,13 +40,13 @@ def flat(state: Any, what: str) -> tuple[dict[str, Tensor], dict[tuple[str, ...]
     return tensors, values, paths
 
 
-def _walk(x: Any, path: tuple[str, ...], what: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _walk(x: Any, path: Path, what: str) -> Iterator[tuple[Path, Any]]:
     if isinstance(x, Mapping):
         for key, value in x.items():
             if not isinstance(key, str):
                 raise TypeError(f"{what}: expected keys that are strings, got {key!r} at {'.'.join(path) or 'the top'}")
             yield from _walk(value, (*path, key), what)
-    elif isinstance(x, Tensor) or _is_plain(x):
+    elif isinstance(x, (Tensor, ShardedWeight)) or _is_plain(x):
         yield path, x
     else:
         raise TypeError(f"{what}: expected Tensors, numbers, strings, None, or dicts and lists of them, got "
@@ -52,7 +57,7 @@ def _is_plain(x: Any) -> bool:
     return isinstance(x, PLAIN) or isinstance(x, (list, tuple)) and all(map(_is_plain, x))
 
 
-def parent(state: Any, path: tuple[str, ...]) -> Any:
+def parent(state: Any, path: Path) -> Any:
     """The dict in which the value at a path is, or would be; None if there is no such dict."""
     for key in path[:-1]:
         state = state.get(key) if isinstance(state, dict) else None

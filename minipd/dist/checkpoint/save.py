@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 import time
@@ -16,7 +17,8 @@ from minipd.dist.checkpoint import folder as files
 from minipd.dist.checkpoint.meeting import Meeting
 from minipd.dist.checkpoint.metadata import LocalTensorIndex, LocalTensorMetadata, Metadata, encoded
 from minipd.dist.checkpoint.nested import flat
-from minipd.dist.checkpoint.values import blocks_of, held, is_here, local_array, resolved
+from minipd.dist.checkpoint.sharded_weight import ShardedWeight
+from minipd.dist.checkpoint.values import blocks_of, held, is_here, local_array, overlap, resolved, shape_of
 from minipd.dist.group import Group
 from minipd.framework import dtype as dtypes
 from minipd.framework.errors import InputError
@@ -126,7 +128,7 @@ def save_state_dict(state_dict: dict[str, Any], path: str, process_group: Group 
                                     save_replicas))
     merged = {path: value for _, found, *_ in reversed(told) for path, value in found.items()}
     index = {"checksums": all_sums, "values": [[list(path), value] for path, value in merged.items()]}
-    names = {key: t.name for key, t in tensors.items()}
+    names = {key: (t if isinstance(t, Tensor) else t.local_tensor).name for key, t in tensors.items()}
 
     def write() -> None:
         for name, arrays in mine.items():
@@ -143,11 +145,11 @@ def save_state_dict(state_dict: dict[str, Any], path: str, process_group: Group 
     meeting.agree(_tried(publish, path) if meeting.leads else None)
 
 
-def describe(t: Tensor) -> Described:
+def describe(t: Tensor | ShardedWeight) -> Described:
     """What this rank has of a tensor."""
     p = held(t)
     blocks = [(tuple(b.shape), tuple(b.offsets)) for b in blocks_of(t)]
-    return Described(tuple(p.shape), dtypes.of(p.dtype).name, tuple(b for b in blocks if math.prod(b[0])))
+    return Described(shape_of(t), dtypes.of(p.dtype).name, tuple(b for b in blocks if math.prod(b[0])))
 
 
 def assign(described: Sequence[Mapping[str, Described]], ranks: Sequence[int], size: int,
@@ -180,6 +182,10 @@ def assign(described: Sequence[Mapping[str, Described]], ranks: Sequence[int], s
             raise ValueError(f"save_state_dict: expected all of {key}, {first.dtype} {list(first.shape)}, on the ranks "
                              f"{list(ranks)}, got {there} of its {math.prod(first.shape)} elements; save with all "
                              "ranks of its mesh")
+        for one, other in itertools.combinations(holders, 2):
+            if overlap(one, other) is not None:
+                raise ValueError(f"save_state_dict: expected parts of {key} that do not overlap, got (shape, offsets) "
+                                 f"{one} and {other}")
         for (shape, offsets), writers in holders.items():
             writers.sort(key=lambda w: (load[w.rank], w.rank))
             load[writers[0].rank] += math.prod(shape)
@@ -202,11 +208,10 @@ def describe_all(described: Sequence[Mapping[str, Described]], jobs: Mapping[tup
     return Metadata(blocks, stored, {key: paths[key] for key in about})
 
 
-def _block(t: Tensor, number: int, copy: bool) -> np.ndarray:
+def _block(t: Tensor | ShardedWeight, number: int, copy: bool) -> np.ndarray:
     """A block of what this rank holds, in one piece."""
-    p = held(t)
-    if math.prod(p.shape) == 0:
-        return np.empty(p.shape, p.dtype)
+    if math.prod(shape_of(t)) == 0:
+        return np.empty(shape_of(t), held(t).dtype)
     array = blocks_of(t)[number].of_local(local_array(t))
     return np.array(array) if copy else np.asarray(array, order="C")
 

@@ -1,5 +1,6 @@
 """`paddle.distributed.auto_parallel`."""
 
+from minipd.dist.api.annotated import shard_op
 from minipd.dist.api.context import create_mesh, get_mesh, set_mesh
 from minipd.dist.mesh import ProcessMesh
 from minipd.distributed.auto_parallel import (
@@ -13,4 +14,4 @@ from minipd.distributed.auto_parallel import (
 )
 
 __all__ = ["ProcessMesh", "api", "create_mesh", "get_mesh", "intermediate", "local_layer", "local_map",
-           "placement_type", "process_mesh", "set_mesh", "static"]
+           "placement_type", "process_mesh", "set_mesh", "shard_op", "static"]

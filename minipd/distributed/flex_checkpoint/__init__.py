@@ -1,0 +1,5 @@
+"""`paddle.distributed.flex_checkpoint`."""
+
+from minipd.distributed.flex_checkpoint import dcp
+
+__all__ = ["dcp"]
