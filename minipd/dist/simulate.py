@@ -6,10 +6,13 @@ is the same (see `comm/baton.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from minipd.dist.api import enable
+from minipd.dist.comm.faults import Fault
+from minipd.dist.comm.links import Links
+from minipd.dist.comm.record import Record
 from minipd.dist.comm.sim import World
 from minipd.dist.mesh import ProcessMesh, parse_mesh
 from minipd.framework.context import RankContext
@@ -19,7 +22,8 @@ __all__ = ["simulate"]
 
 
 def simulate(mesh: str | ProcessMesh, function: Callable[[ProcessMesh], Any], dtype: Any = None,
-             log: list[str] | None = None) -> list[Any]:
+             log: list[str] | None = None, records: list[Record] | None = None, faults: Sequence[Fault] = (),
+             links: Links | None = None) -> list[Any]:
     """`function(mesh)` on every rank of a mesh; what it returned, by rank.
 
     Args:
@@ -27,8 +31,12 @@ def simulate(mesh: str | ProcessMesh, function: Callable[[ProcessMesh], Any], dt
         function: sees a rank's context of its own, `minipd.framework.rank.current()`, with its communicator `.comm`.
         dtype: the ranks' default dtype, a numpy dtype; float32 if None.
         log: gets a line for every collective and message, in the order in which they happened.
+        records: gets the same as records (see `comm/record.py`).
+        faults: what goes wrong, on purpose (see `comm/faults.py`).
+        links: what communication takes; `current().comm.clock` is then a rank's simulated time (see `comm/links.py`).
 
-    Raises: what a rank raised; MismatchError or DeadlockError if the ranks do not fit together.
+    Raises: what a rank raised; MismatchError or DeadlockError if the ranks do not fit together, RankDiedError if one
+    was made to die.
 
     >>> from minipd.dist.api import shard_tensor
     >>> from minipd.dist.placements import Shard
@@ -50,9 +58,11 @@ def simulate(mesh: str | ProcessMesh, function: Callable[[ProcessMesh], Any], dt
             return function(grid)
         finally:
             leave(token)
-    world = World(max(grid.process_ids) + 1, record=log is not None)
+    world = World(max(grid.process_ids) + 1, record=log is not None or records is not None, faults=faults, links=links)
     try:
         return world.run(rank)
     finally:
         if log is not None:
             log.extend(world.log)
+        if records is not None:
+            records.extend(world.records)

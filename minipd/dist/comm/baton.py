@@ -19,8 +19,9 @@ from typing import Any, Protocol
 import greenlet
 
 from minipd.dist.comm.calls import call_site
-from minipd.dist.comm.errors import CommError, DeadlockError, RankStopped
-from minipd.dist.comm.verdict import deadlock_text
+from minipd.dist.comm.errors import CommError, DeadlockError, RankDiedError, RankStopped
+from minipd.dist.comm.faults import Died
+from minipd.dist.comm.verdict import deadlock_text, died_text
 
 __all__: list[str] = []
 
@@ -39,12 +40,15 @@ class Reason(Protocol):
         """The ranks without which it cannot go on."""
 
 
-class _Returned:
+class _Ended:
+    def __init__(self, how: str):
+        self.how = how
+
     def awaited(self) -> Sequence[int]:
         return ()
 
     def explain(self, rank: int) -> str:
-        return "has returned"
+        return self.how
 
 
 class Baton:
@@ -63,6 +67,8 @@ class Baton:
         self._failed: int | None = None                 # the rank that raised it
         self._common = False                            # a failure of all ranks together: a mismatch or a deadlock
         self._waits: list[Reason | None] = [None] * size
+        self._dead: dict[int, str] = {}                 # ranks that have died, and how
+        self.idle: Callable[[], bool] = lambda: False   # asked when no rank can run; whether that has changed
         self._fruitless = 0                             # how often ranks have asked since one was woken
         self._turns = [tuple((r + i) % size for i in range(1, size)) for r in range(size)]  # who is asked after r
         self._ranks: list[greenlet.greenlet] = []
@@ -75,10 +81,13 @@ class Baton:
         def guarded(rank: int) -> None:
             try:
                 results[rank] = body(rank)
+            except Died as end:
+                self._waits[rank], self._dead[rank] = _Ended(str(end)), str(end)
+                return
             except BaseException as error:
                 if self._failure is None:
                     self._failure, self._failed = error, rank
-            self._waits[rank] = _Returned()
+            self._waits[rank] = _Ended("has returned")
 
         for rank in range(self.size):
             self._ranks.append(greenlet.greenlet(partial(guarded, rank), hub))
@@ -91,7 +100,7 @@ class Baton:
             if self._failure is not None:
                 break
             turns = self._turns[self.running]           # of the rank that has just ended
-        if self._failure is None and not all(ranklet.dead for ranklet in self._ranks):
+        if self._failure is None and (self._dead or not all(ranklet.dead for ranklet in self._ranks)):
             self.fail(self._deadlock())
         self.running = None
         if self._failure is None:
@@ -111,7 +120,12 @@ class Baton:
             if waits[following] is None:
                 break
         else:
-            raise self.fail(self._deadlock())
+            found = self._next((*self._turns[rank], rank))          # something may come late
+            if found is None:
+                raise self.fail(self._deadlock())
+            if found == rank:
+                return
+            following = found
         self.running = following
         self._ranks[following].switch()
 
@@ -128,6 +142,8 @@ class Baton:
         if self.running != rank or greenlet.getcurrent() is not self._ranks[rank]:
             raise self.refusal(rank)
         self._fruitless += 1
+        if self._fruitless > 2 * self.size and self.idle():
+            self._fruitless = 0
         if self._fruitless > PATIENCE * self.size:
             raise self.fail(self._deadlock())
         following = self._next(self._turns[rank])
@@ -155,17 +171,23 @@ class Baton:
         return call_site(sys._getframe(1) if ranklet is greenlet.getcurrent() else ranklet.gr_frame)
 
     def _next(self, turns: tuple[int, ...]) -> int | None:
-        for rank in turns:
-            if self._waits[rank] is None:
-                return rank
-        return None
+        """The first of the ranks that can run, now or after something has come late."""
+        while True:
+            for rank in turns:
+                if self._waits[rank] is None:
+                    return rank
+            if not self.idle():
+                return None
 
-    def _deadlock(self) -> DeadlockError:
+    def _deadlock(self) -> CommError:
         lines = []
         for rank, reason in enumerate(self._waits):
             what = "asks again and again whether something is done" if reason is None else reason.explain(rank)
             where = "" if self._ranks[rank].dead else f", at {self.site(rank)}"
             lines.append(f"rank {rank} {what}{where}")
+        if self._dead:
+            dead = [lines[rank] for rank in self._dead]
+            return RankDiedError(died_text(dead, [line for line in lines if line not in dead]))
         return DeadlockError(deadlock_text(lines, {rank: () if reason is None else reason.awaited()
                                                    for rank, reason in enumerate(self._waits)}))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from typing import Any
+from collections import Counter, deque
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -12,45 +12,142 @@ from minipd.dist.comm.baton import Baton
 from minipd.dist.comm.calls import Call, Made, array_text, call_text, mismatch_text
 from minipd.dist.comm.combine import WORK
 from minipd.dist.comm.errors import CommError, MismatchError
+from minipd.dist.comm.faults import Delay, Die, Died, Duplicate, Lose, Plan, Raise, Slow, Truncate
+from minipd.dist.comm.links import Clock
+from minipd.dist.comm.record import Record
 
 __all__: list[str] = []
 
+#: Of a message: sender, receiver, tag.
+Key = tuple[int, int, int]
+
+
+class Letter(NamedTuple):
+    """A message on its way: its number under its tag, the array, how many bytes of it come, and when."""
+
+    number: int
+    x: np.ndarray
+    nbytes: int
+    arrives: float
+
 
 class Room:
-    """What the ranks of a run share: a queue of meetings for each group, a mailbox for each (sender, receiver, tag)."""
+    """What the ranks of a run share: a queue of meetings for each group, a mailbox for each (sender, receiver, tag).
 
-    def __init__(self, baton: Baton, log: list[str] | None):
-        self.baton, self.log = baton, log
+    Args:
+        baton: decides who runs.
+        records: where to put what is communicated, or None.
+        plan: what goes wrong, or None.
+        clock: simulated time, or None.
+    """
+
+    def __init__(self, baton: Baton, records: list[Record] | None = None, plan: Plan | None = None,
+                 clock: Clock | None = None):
+        self.baton, self.records, self.plan, self.clock = baton, records, plan, clock
         self.queues: dict[tuple[int, ...], Queue] = {}
-        self.mail: dict[tuple[int, int, int], deque[np.ndarray]] = {}           # sent, and nobody asked yet
-        self.awaited: dict[tuple[int, int, int], deque[Mail]] = {}              # asked for, and not yet sent
+        self.mail: dict[Key, deque[Letter]] = {}        # come, and nobody asked yet
+        self.awaited: dict[Key, deque[Mail]] = {}       # asked for, and not yet come
+        self._late: deque[tuple[Key, Letter]] = deque() # come when nobody can do without
+        self._lost: dict[Key, list[int]] = {}
+        self._sent: Counter[Key] = Counter()
+        self._taken: Counter[Key] = Counter()
+        baton.idle = self._deliver_late
+
+    # ---- faults
+
+    def enter(self, rank: int) -> None:
+        """The rank makes a call."""
+        if self.baton.running != rank:
+            raise self.baton.refusal(rank)
+        if self.plan is not None:
+            for fault in self.plan.of_call(rank):
+                if isinstance(fault, Slow) and self.clock is not None:
+                    self.clock.now[rank] += fault.seconds
+                elif isinstance(fault, Raise):
+                    raise fault.exception()
+                elif isinstance(fault, Die):
+                    raise Died(f"has died in its call number {fault.call}, at {self.baton.site(rank)}")
+
+    # ---- messages
 
     def send(self, x: np.ndarray, src: int, dst: int, tag: int) -> None:
         key = (src, dst, tag)
-        if self.log is not None:
-            self.log.append(f"send({array_text(x.shape, x.dtype)}, tag={tag}) from {src} to {dst}")
-        if self.awaited.get(key):
-            self.awaited[key].popleft().arrive(x.copy())
-        else:
-            self.mail.setdefault(key, deque()).append(x.copy())
+        number = self._sent[key]
+        self._sent[key] += 1
+        faults = () if self.plan is None else self.plan.of_message(*key)
+        delay = sum(fault.seconds for fault in faults if isinstance(fault, Delay))
+        begin, end = (0.0, 0.0) if self.clock is None else self.clock.message(src, dst, x.nbytes, delay)
+        if self.records is not None:
+            self.records.append(Record("send", (src, dst), number, x.shape, x.dtype, {"tag": tag}, (x.nbytes,), begin,
+                                       end))
+        letters = [Letter(number, x.copy(), x.nbytes, end)]
+        late = any(key == other for other, _ in self._late)
+        for fault in faults:
+            if isinstance(fault, Lose):
+                self._lost.setdefault(key, []).append(number)
+                letters = []
+            elif isinstance(fault, Duplicate):
+                letters = letters * 2
+            elif isinstance(fault, Truncate):
+                rest = x.nbytes // 2 if fault.nbytes is None else fault.nbytes
+                letters = [letter._replace(nbytes=rest) for letter in letters]
+            late = late or isinstance(fault, Delay)
+        for letter in letters:
+            if late:
+                self._late.append((key, letter))
+            else:
+                self._deliver(key, letter)
 
     def expect(self, src: int, dst: int, tag: int) -> Mail:
         """The next message of the three, there or not."""
         key = (src, dst, tag)
-        mail = Mail(self.baton, src, dst, tag)
+        mail = Mail(self, key)
         if self.mail.get(key):
-            mail.arrive(self.mail[key].popleft())
+            self._hand_over(key, self.mail[key].popleft(), mail)
         else:
             self.awaited.setdefault(key, deque()).append(mail)
         return mail
+
+    def lost(self, key: Key) -> list[int]:
+        """Numbers of messages that never came."""
+        return self._lost.get(key, [])
+
+    def _deliver(self, key: Key, letter: Letter) -> None:
+        if self.awaited.get(key):
+            self._hand_over(key, letter, self.awaited[key].popleft())
+        else:
+            self.mail.setdefault(key, deque()).append(letter)
+
+    def _hand_over(self, key: Key, letter: Letter, mail: Mail) -> None:
+        wanted = self._taken[key]
+        self._taken[key] += 1
+        src, dst, tag = key
+        where = f"rank {dst} in recv(src={src}, tag={tag}): message #{letter.number}"
+        if letter.number < wanted:
+            raise self.baton.fail(CommError(f"{where} has come before; #{wanted} was expected"))
+        if letter.number > wanted:
+            raise self.baton.fail(CommError(f"{where} has come, but #{wanted} has not: it was lost"))
+        if letter.nbytes != letter.x.nbytes:
+            raise self.baton.fail(CommError(f"{where} has {letter.nbytes} bytes instead of the {letter.x.nbytes} of "
+                                            f"{array_text(letter.x.shape, letter.x.dtype)}"))
+        mail.arrive(letter)
+
+    def _deliver_late(self) -> bool:
+        """No rank can run: let the first of the late messages come, if there is one."""
+        if not self._late:
+            return False
+        self._deliver(*self._late.popleft())
+        return True
 
     def check_empty(self) -> None:
         """All ranks have returned: nothing may be left over.
 
         Raises: CommError.
         """
-        left = [f"{array_text(x.shape, x.dtype)} from rank {src} to rank {dst}, tag {tag}"
-                for (src, dst, tag), messages in self.mail.items() for x in messages]
+        while self._deliver_late():
+            continue
+        left = [f"{array_text(letter.x.shape, letter.x.dtype)} from rank {src} to rank {dst}, tag {tag}"
+                for (src, dst, tag), letters in self.mail.items() for letter in letters]
         if left:
             raise CommError(f"all ranks have returned, but these were sent and never received: {'; '.join(left)}")
         begun = [f"rank {rank} started what {meeting.explain(rank)}" for queue in self.queues.values()
@@ -75,49 +172,37 @@ class Queue:
         self.came = [0] * len(ranks)                    # how many collectives each member has come to
         self.open: deque[Meeting] = deque()
 
-    def join(self, index: int, call: Call, operand: Any) -> Meeting:
-        """The member's next meeting, to which it brings a call and an operand."""
+    def join(self, group: Any, call: Call, operand: Any) -> Meeting:
+        """The member's next meeting, to which it brings a call and an operand; the last to come does the work for all.
+
+        Raises: MismatchError if the calls differ; CommError if a member wrote to what it had given.
+        """
+        index = group.index
         place = self.came[index] - self.number
         self.came[index] += 1
         if place == len(self.open):
-            self.open.append(Meeting(self.room.baton, self.ranks, self.number + place))
+            self.open.append(Meeting(self.room, self.ranks, self.number + place))
         meeting = self.open[place]
         meeting.calls[index] = call
         meeting.operands[index] = operand
         meeting.missing -= 1
+        if self.room.clock is not None:
+            meeting.came.append(self.room.clock.now[self.ranks[index]])
+        if not meeting.missing:
+            self.open.popleft()
+            self.number += 1
+            meeting.carry_out(group)
         return meeting
-
-    def carry_out(self, group: Any, log: list[str] | None) -> None:
-        """The last member has come to the first meeting: do the work for all.
-
-        Raises: MismatchError if the calls differ; CommError if a member wrote to what it had given.
-        """
-        meeting = self.open.popleft()
-        baton, call = self.room.baton, meeting.calls[0]
-        if meeting.calls.count(call) != len(self.ranks):
-            raise baton.fail(meeting.mismatch())
-        if meeting.prints:
-            meeting.compare_prints()
-        if log is not None:
-            log.append(f"{call_text(call, meeting.number)} by {self.ranks}")
-        kind, _, _, *parameters = call
-        try:
-            meeting.results = WORK[kind](group, meeting.operands, *parameters)
-        except MismatchError as error:
-            raise baton.fail(error) from None
-        meeting.operands = []
-        self.number += 1
-        for rank in meeting.waiting:
-            baton.wake(rank)
 
 
 class Meeting:
     """One collective of a group, from the first member that comes to the last."""
 
-    __slots__ = ("baton", "calls", "missing", "number", "operands", "prints", "ranks", "results", "waiting")
+    __slots__ = ("baton", "calls", "came", "end", "missing", "number", "operands", "prints", "ranks", "results", "room",
+                 "waiting")
 
-    def __init__(self, baton: Baton, ranks: tuple[int, ...], number: int):
-        self.baton, self.ranks, self.number = baton, ranks, number
+    def __init__(self, room: Room, ranks: tuple[int, ...], number: int):
+        self.room, self.baton, self.ranks, self.number = room, room.baton, ranks, number
         size = len(ranks)
         self.calls: list[Any] = [None] * size           # the call of each member that has come
         self.operands: list[Any] = [None] * size
@@ -125,12 +210,45 @@ class Meeting:
         self.results: list[Any] | None = None           # of each member, once all have come
         self.waiting: list[int] = []                    # ranks that have passed the baton on until then
         self.prints: dict[int, int] = {}                # of what a member gave that has not waited since
+        self.came: list[float] = []                     # when, if there is a clock
+        self.end = 0.0                                  # likewise
+
+    def carry_out(self, group: Any) -> None:
+        room, call = self.room, self.calls[0]
+        if self.calls.count(call) != len(self.ranks):
+            raise self.baton.fail(self.mismatch())
+        if self.prints:
+            self._compare_prints()
+        if room.records is not None or room.clock is not None:
+            self._note(call)
+        kind, _, _, *parameters = call
+        try:
+            self.results = WORK[kind](group, self.operands, *parameters)
+        except MismatchError as error:
+            raise self.baton.fail(error) from None
+        self.operands = []
+        for rank in self.waiting:
+            self.baton.wake(rank)
+
+    def _note(self, call: Call) -> None:
+        nbytes = [_sizes(operand) for operand in self.operands]
+        begin = 0.0
+        if self.room.clock is not None:
+            begin, self.end = self.room.clock.collective(call[0], self.ranks, self.came, nbytes)
+        if self.room.records is not None:
+            given = tuple(map(sum, nbytes))
+            self.room.records.append(Record.of_call(self.ranks, self.number, call, given, begin, self.end))
 
     def wait(self, rank: int) -> None:
         """Return when there are results."""
         if self.results is None:
             self.waiting.append(rank)
             self.baton.wait(rank, self)
+        if self.room.clock is not None:
+            self.room.clock.reach(rank, self.end)
+
+    def here(self) -> bool:
+        return self.results is not None
 
     def result(self, index: int) -> Any:
         """What the member gets, once: nothing here may keep arrays alive that everybody has done with."""
@@ -138,7 +256,7 @@ class Meeting:
         mine, self.results[index] = self.results[index], None
         return mine
 
-    def compare_prints(self) -> None:
+    def _compare_prints(self) -> None:
         for index, before in self.prints.items():
             if fingerprint(self.operands[index]) != before:
                 rank = self.ranks[index]
@@ -166,33 +284,47 @@ class Meeting:
 class Mail:
     """A message that a rank asks for."""
 
-    __slots__ = ("baton", "dst", "here", "src", "tag", "waiting", "x")
+    __slots__ = ("here", "key", "letter", "room", "waiting")
 
-    def __init__(self, baton: Baton, src: int, dst: int, tag: int):
-        self.baton, self.src, self.dst, self.tag = baton, src, dst, tag
+    def __init__(self, room: Room, key: Key):
+        self.room, self.key = room, key
         self.here = self.waiting = False
-        self.x: Any = None
+        self.letter: Letter | None = None
 
-    def arrive(self, x: np.ndarray) -> None:
-        self.x, self.here = x, True
+    def arrive(self, letter: Letter) -> None:
+        self.letter, self.here = letter, True
         if self.waiting:
-            self.baton.wake(self.dst)
+            self.room.baton.wake(self.key[1])
 
     def wait(self) -> None:
         if not self.here:
             self.waiting = True
-            self.baton.wait(self.dst, self)
+            self.room.baton.wait(self.key[1], self)
 
     def result(self) -> np.ndarray:
         """The message, once."""
-        x, self.x = self.x, None
-        return x
+        assert self.letter is not None
+        letter, self.letter = self.letter, None
+        if self.room.clock is not None:
+            self.room.clock.reach(self.key[1], letter.arrives)
+        return letter.x
 
     def awaited(self) -> list[int]:
-        return [self.src]
+        return [self.key[0]]
 
     def explain(self, rank: int) -> str:
-        return f"waits in recv(src={self.src}, tag={self.tag}) for a message from rank {self.src}"
+        src, _, tag = self.key
+        lost = ", ".join(f"#{n}" for n in self.room.lost(self.key))
+        return f"waits in recv(src={src}, tag={tag}) for a message from rank {src}" + (lost and f" (lost: {lost})")
+
+
+def _sizes(operand: Any) -> list[int]:
+    """The bytes of what a member gives, piece by piece."""
+    if isinstance(operand, tuple):
+        operand = operand[0]
+    pieces = operand if isinstance(operand, list) else [operand]
+    return [0 if piece is None else len(piece) if isinstance(piece, bytes) else
+            int(np.prod(piece.shape, dtype=np.int64)) * piece.dtype.itemsize for piece in pieces]
 
 
 def fingerprint(operand: Any) -> int:

@@ -100,7 +100,8 @@ class Window:
         return self._shares[(self.turn + later) % 2]
 
 
-def all_reduce(window: Window, g: Group, tag: int, x: np.ndarray, op: str, unexpected: type) -> Generator[Any, None, np.ndarray]:
+def all_reduce(window: Window, g: Group, tag: int, x: np.ndarray, op: str,
+               unexpected: type) -> Generator[Any, None, np.ndarray]:
     """The steps of an all-reduce (see `steps.py`)."""
     flat, out = x.reshape(-1), np.empty(x.size, x.dtype)
     each = CHUNK // x.itemsize

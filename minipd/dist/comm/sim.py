@@ -10,7 +10,7 @@ members call differently raises in all of them and shows the calls; a deadlock r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,10 @@ import numpy as np
 from minipd.dist.comm.base import Communicator, Group
 from minipd.dist.comm.baton import Baton
 from minipd.dist.comm.calls import Call
-from minipd.dist.comm.meeting import Mail, Meeting, Queue, Room, fingerprint
+from minipd.dist.comm.faults import Fault, Plan
+from minipd.dist.comm.links import Clock, Links
+from minipd.dist.comm.meeting import Queue, Room, fingerprint
+from minipd.dist.comm.record import Record
 from minipd.dist.comm.request import Request
 
 __all__ = ["World"]
@@ -29,19 +32,26 @@ class World:
 
     Args:
         size: the number of ranks.
-        record: keep a line for every collective and message, in `log`.
+        record: keep a record of every collective and message.
+        faults: what goes wrong (see `faults.py`).
+        links: what communication takes; each rank then has a simulated clock (see `links.py`).
 
     Attributes:
-        comms: the ranks' communicators in the last `run`: what they counted is read here.
-        log: with `record`, what the last `run` communicated, in the order in which it happened.
+        comms: the ranks' communicators in the last `run`: what they counted, and their clocks, are read here.
+        records: with `record`, what the last `run` communicated, in the order in which it happened.
     """
 
-    def __init__(self, size: int, record: bool = False):
+    def __init__(self, size: int, record: bool = False, faults: Sequence[Fault] = (), links: Links | None = None):
         if size < 1:
             raise ValueError(f"a world has at least one rank, got {size}")
-        self.size, self.record = size, record
-        self.comms: list[Communicator] = []
-        self.log: list[str] = []
+        self.size, self.record, self.faults, self.links = size, record, tuple(faults), links
+        self.comms: list[SimCommunicator] = []
+        self.records: list[Record] = []
+
+    @property
+    def log(self) -> list[str]:
+        """The records as lines of text."""
+        return [str(record) for record in self.records]
 
     def run(self, fn: Callable[..., Any], *args: Any) -> list[Any]:
         """Call `fn(comm, *args)` on every rank; returns the results by rank.
@@ -50,8 +60,9 @@ class World:
         `finally` blocks run).  MismatchError, DeadlockError, and CommError for a message that nobody received.
         """
         baton = Baton(self.size)
-        self.log = []
-        room = Room(baton, self.log if self.record else None)
+        self.records = []
+        room = Room(baton, self.records if self.record else None, Plan(self.faults) if self.faults else None,
+                    Clock(self.size, self.links) if self.links else None)
         self.comms = [SimCommunicator(rank, self.size, room) for rank in range(self.size)]
         results = baton.run(lambda rank: fn(self.comms[rank], *args))
         room.check_empty()
@@ -68,43 +79,42 @@ class SimCommunicator(Communicator):
     def _link(self, ranks: tuple[int, ...]) -> Queue:
         return self._room.queues.setdefault(ranks, Queue(self._room, ranks))
 
-    def _join(self, group: Group, call: Call, operand: Any) -> Meeting:
-        if self._baton.running != self.rank:
-            raise self._baton.refusal(self.rank)
-        meeting = group.link.join(group.index, call, operand)
-        if not meeting.missing:
-            group.link.carry_out(group, self._room.log)
-        return meeting
+    @property
+    def clock(self) -> float:
+        """Seconds on this rank's simulated clock; 0 in a world without links."""
+        return self._room.clock.now[self.rank] if self._room.clock else 0.0
+
+    def spend(self, seconds: float) -> None:
+        """Let that much time pass on this rank's simulated clock, for work that is not communication."""
+        if self._room.clock:
+            self._room.clock.now[self.rank] += seconds
 
     def _collect(self, group: Group, call: Call, operand: Any) -> Any:
-        meeting = self._join(group, call, operand)
+        self._room.enter(self.rank)
+        meeting = group.link.join(group, call, operand)
         meeting.wait(self.rank)
         return meeting.result(group.index)
 
     def _begin(self, group: Group, call: Call, operand: Any) -> Request:
-        meeting = self._join(group, call, operand)
+        self._room.enter(self.rank)
+        meeting = group.link.join(group, call, operand)
         if meeting.missing:
             meeting.prints[group.index] = fingerprint(operand)
-        return _Started(self, lambda: meeting.results is not None, lambda: meeting.wait(self.rank),
-                        lambda: meeting.result(group.index))
+        return _Started(self, meeting.here, lambda: meeting.wait(self.rank), lambda: meeting.result(group.index))
 
     def _send(self, x: np.ndarray, dst: int, tag: int) -> None:
-        if self._baton.running != self.rank:
-            raise self._baton.refusal(self.rank)
+        self._room.enter(self.rank)
         self._room.send(x, self.rank, dst, tag)
 
-    def _expect(self, src: int, tag: int) -> Mail:
-        if self._baton.running != self.rank:
-            raise self._baton.refusal(self.rank)
-        return self._room.expect(src, self.rank, tag)
-
     def _recv(self, src: int, tag: int) -> np.ndarray:
-        mail = self._expect(src, tag)
+        self._room.enter(self.rank)
+        mail = self._room.expect(src, self.rank, tag)
         mail.wait()
         return mail.result()
 
     def _begin_recv(self, src: int, tag: int) -> Request:
-        mail = self._expect(src, tag)
+        self._room.enter(self.rank)
+        mail = self._room.expect(src, self.rank, tag)
         return _Started(self, lambda: mail.here, mail.wait, mail.result)
 
 
