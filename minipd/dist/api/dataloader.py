@@ -160,7 +160,7 @@ class ShardDataloader:
                             f"{type(batch).__name__}")
         pairs = list(_pairs(batch, wanted))
         shapes = self._shapes(pairs, known)
-        made = iter([x if how is None else _tensor(x, *how, shape) for (x, how), shape in
+        made = iter([x if how is None else _tensor(x, how, shape) for (x, how), shape in
                      zip(pairs, shapes, strict=True)])
         return mapped(batch, lambda _: next(made))
 
@@ -218,7 +218,8 @@ def _whole(i: int, how: tuple, told: dict[int, list]) -> tuple:
     return (sum(told[r][i][0] for r in mesh.group(first, axis)), *told[first][i][1:])
 
 
-def _tensor(x: Tensor, mesh: ProcessMesh, placements: tuple[Placement, ...], shape: Any) -> Tensor:
+def _tensor(x: Tensor, how: tuple[ProcessMesh, tuple[Placement, ...]], shape: Any) -> Tensor:
+    mesh, placements = how
     if mesh.contains(current().rank):
         return dtensor_from_local(x, mesh, placements, shape)
     enable()

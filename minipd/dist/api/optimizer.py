@@ -131,7 +131,7 @@ def shard_optimizer(optimizer: Optimizer, shard_fn: Callable | None = None,
         raise ValueError(f"shard_optimizer: expected gradient_accumulation_steps to be a positive int, got {steps!r}")
     optimizer._inner_opt, optimizer._shard_fn = optimizer, shard_fn                         # type: ignore[attr-defined]
     optimizer.gradient_accumulation_steps = steps                                           # type: ignore[attr-defined]
-    out = object.__new__(type("_ShardOptimizer", (_ShardOptimizer, type(optimizer)), {}))
+    out: Any = object.__new__(type("_ShardOptimizer", (_ShardOptimizer, type(optimizer)), {}))
     out.__dict__ = optimizer.__dict__                   # one optimizer, two handles
     return out
 

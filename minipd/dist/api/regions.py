@@ -123,7 +123,7 @@ def _placed(i: int, x: Tensor, mesh: ProcessMesh, wanted: Sequence[Placement], m
         return x
     if not may:
         raise ValueError(f"local_map: expected argument {i} with the placements {list(placements)} on {mesh.text()}, "
-                         f"got {x.payload!r} on {x.process_mesh.text()}; pass reshard_inputs=True to have it changed")
+                         f"got {x.payload!r} on {x.payload.mesh.text()}; pass reshard_inputs=True to have it changed")
     return reshard(x, mesh, placements)
 
 

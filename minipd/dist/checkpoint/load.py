@@ -90,7 +90,7 @@ class Checkpoint:
             for key, shape, offsets, common, array, block in jobs[file]:
                 if key not in read:
                     read[key] = opened.read(key, shape, self.tensors[key].dtype)
-                copy_block(*common, read[key], offsets, array, block)
+                copy_block(common, read[key], offsets, array, block)
 
 
 def _tensors(metadata: Metadata) -> Iterable[tuple[str, Stored]]:

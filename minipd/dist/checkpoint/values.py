@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -85,13 +84,13 @@ def overlap(a: tuple[tuple, tuple], b: tuple[tuple, tuple]) -> tuple[tuple, tupl
     return None if any(n <= 0 for n in sizes) else (sizes, starts)
 
 
-def copy_block(shape: Iterable[int], offsets: Iterable[int], source: np.ndarray, source_at: Iterable[int],
-               target: np.ndarray, target_block: Block) -> None:
-    """Copy a block of the global tensor between arrays.
+def copy_block(common: tuple[tuple, tuple], source: np.ndarray, source_at: tuple[int, ...], target: np.ndarray,
+               target_block: Block) -> None:
+    """Copy a block (shape, offsets) of the global tensor between arrays.
 
     source: the block of the tensor that begins at `source_at`.  target_block: where in target which block is.
     """
-    shape, offsets = tuple(shape), tuple(offsets)
+    shape, offsets = common
     there = tuple(slice(o - at, o - at + n) for n, o, at in zip(shape, offsets, source_at, strict=True))
     here = tuple(slice(o - of + at, o - of + at + n)
                  for n, o, of, at in zip(shape, offsets, target_block.offsets, target_block.at, strict=True))
