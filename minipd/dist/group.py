@@ -17,7 +17,9 @@ from typing import Any
 from minipd.dist.comm.base import Communicator
 from minipd.dist.comm.mpi import connect
 from minipd.dist.interpreter import Dist
-from minipd.dist.parallel_env import is_started, own_rank, rank_and_size
+from minipd.dist.parallel_env import own_rank
+from minipd.framework.context import install_join
+from minipd.framework.environment import is_started, rank_and_size
 from minipd.framework.errors import InputError
 from minipd.framework.rank import current
 
@@ -109,6 +111,9 @@ def join_ranks(comm: Any) -> Any:
         ctx.compose()
     atexit.register(_at_exit)
     return comm
+
+
+install_join(current_comm)
 
 
 def leave_ranks() -> None:

@@ -1,42 +1,13 @@
-"""What this process's environment says of the ranks: who started it, and which of how many it is."""
+"""What a rank is told of itself: Paddle's names for it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
+from minipd.framework.environment import rank_and_size
 from minipd.framework.rank import current
 
 __all__ = ["ParallelEnv", "ParallelMode"]
-
-#: Variables that `minipd launch`, and the mpiexec of MPICH and of Open MPI, give to the processes they start.
-STARTED = ("MINIPD_RANKS", "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
-#: The process that a launcher started as a rank.  One that the rank starts inherits its variables, and is no rank.
-PROCESS = "MINIPD_RANK_PROCESS"
-
-_RANK = ("PADDLE_TRAINER_ID", "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
-_SIZE = ("PADDLE_TRAINERS_NUM", "MINIPD_RANKS", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
-
-
-def is_started(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether a launcher started this process, as one of its ranks.
-
-    >>> is_started({}), is_started({"MINIPD_RANKS": "2"}), is_started({"PMI_RANK": "0", "MINIPD_RANK_PROCESS": "1"})
-    (False, True, False)
-    """
-    return not environ.keys().isdisjoint(STARTED) and environ.get(PROCESS, str(os.getpid())) == str(os.getpid())
-
-
-def rank_and_size(environ: Mapping[str, str] = os.environ) -> tuple[int, int]:
-    """This rank and how many there are, as far as the environment says: (0, 1) if it says nothing.
-
-    >>> rank_and_size({"PADDLE_TRAINER_ID": "3", "PADDLE_TRAINERS_NUM": "4"})
-    (3, 4)
-    """
-    def first(names: tuple[str, ...], default: int) -> int:
-        return next((int(environ[name]) for name in names if name in environ), default)
-    return first(_RANK, 0), first(_SIZE, 1)
-
 
 def own_rank() -> tuple[int, int]:
     """This rank and how many there are: of a rank that has joined the others, what it is; else of the environment."""

@@ -20,8 +20,7 @@ from typing import Any
 
 from minipd import as_paddle
 from minipd.dist.launch import Job
-from minipd.dist.parallel_env import is_started
-from minipd.framework.environment import available_cores
+from minipd.framework.environment import available_cores, is_started
 from minipd.framework.errors import InputError
 
 __all__ = ["MultiprocessContext", "spawn"]

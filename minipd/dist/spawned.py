@@ -15,7 +15,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from minipd.dist.parallel_env import rank_and_size
+from minipd.framework.environment import rank_and_size
 
 __all__: list[str] = []
 

@@ -136,7 +136,7 @@ class Frame:
 
     def communicator(self, name: str) -> Any:
         """This rank's communicator."""
-        comm = current().comm
+        comm = current().join()
         if comm is None:
             raise RuntimeError(f"{name}: this rank has no communicator; start ranks with `minipd launch -n N "
                                "script.py`, or simulate them with minipd.dist.comm.sim.World(N).run(fn)")

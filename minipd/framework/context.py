@@ -24,6 +24,7 @@ import numpy as np
 
 from minipd.framework import dtype as dtypes
 from minipd.framework.constraints import Asking, Constraints
+from minipd.framework.environment import is_started, rank_and_size
 from minipd.framework.flags import flag_in
 from minipd.framework.meta import Meta, describe
 from minipd.framework.nan_inf import checked
@@ -39,12 +40,16 @@ __all__: list[str] = []
 #: makes the handler that records, over an interpreter function; the autograd floor puts its tape here
 _tape: Callable[[Callable, Any], Callable] | None = None
 
+#: joins the ranks that a launcher started with this one, and returns its communicator; the dist floor puts it here
+_join: Callable[[], Any] | None = None
+
 _CODE_OF_NUM, ndarray, new = dtypes.CODE_OF_NUM, np.ndarray, object.__new__
 _KEEP = object()
 
 
 class RankContext:
-    """The state of one rank.  `rank` of `world_size`, with its communicator `comm` (None: a single process)."""
+    """The state of one rank.  `rank` of `world_size`, with its communicator `comm` (None: a single process, or a rank
+    that has not joined the others yet: see `join`)."""
 
     def __init__(self, rank: int = 0, world_size: int = 1, comm: Any = None):
         self.rank, self.world_size, self.comm = rank, world_size, comm
@@ -106,6 +111,11 @@ class RankContext:
             handlers = [self.amp.over(handler) for handler in handlers]
         self.handlers: list[Callable] = handlers
         self.set_grad_enabled(self.grad_enabled)
+
+    def join(self) -> Any:
+        """This rank's communicator; None in a process alone.  One that a launcher started joins the others now, if it
+        has not yet."""
+        return _join() if self.comm is None and self.world_size > 1 and _join is not None else self.comm
 
     def layers(self, names: Iterable[str]) -> dict[str, Any]:
         """What is on now, by name."""
@@ -270,6 +280,12 @@ def install_tape(factory: Callable[[Callable, Any], Callable]) -> None:
     current().compose()
 
 
+def install_join(join: Callable[[], Any]) -> None:
+    """The dist floor says how a rank joins the others: `join()` returns its communicator."""
+    global _join
+    _join = join
+
+
 class using:
     """`with using(ground=..., middle=..., grad=..., amp=..., events=...)`, and so on: other layers, for a while.
 
@@ -294,4 +310,4 @@ class using:
         ctx.switch(before)
 
 
-set_root(RankContext())
+set_root(RankContext(*(rank_and_size() if is_started() else ())))

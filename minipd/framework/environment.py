@@ -100,3 +100,32 @@ def restart_prepared(module: str, argv: list[str]) -> None:
         sys.stderr.flush()
         os.execve(sys.executable, [sys.executable, "-m", module, *argv],
                   {**os.environ, **variables, PREPARED: ",".join(variables)})
+
+
+#: Variables that `minipd launch`, and the mpiexec of MPICH and of Open MPI, give to the processes they start.
+STARTED = ("MINIPD_RANKS", "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+#: The process that a launcher started as a rank.  One that the rank starts inherits its variables, and is no rank.
+PROCESS = "MINIPD_RANK_PROCESS"
+
+_RANK = ("PADDLE_TRAINER_ID", "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+_SIZE = ("PADDLE_TRAINERS_NUM", "MINIPD_RANKS", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
+
+
+def is_started(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether a launcher started this process, as one of its ranks.
+
+    >>> is_started({}), is_started({"MINIPD_RANKS": "2"}), is_started({"PMI_RANK": "0", "MINIPD_RANK_PROCESS": "1"})
+    (False, True, False)
+    """
+    return not environ.keys().isdisjoint(STARTED) and environ.get(PROCESS, str(os.getpid())) == str(os.getpid())
+
+
+def rank_and_size(environ: Mapping[str, str] = os.environ) -> tuple[int, int]:
+    """This rank and how many there are, as far as the environment says: (0, 1) if it says nothing.
+
+    >>> rank_and_size({"PADDLE_TRAINER_ID": "3", "PADDLE_TRAINERS_NUM": "4"})
+    (3, 4)
+    """
+    def first(names: tuple[str, ...], default: int) -> int:
+        return next((int(environ[name]) for name in names if name in environ), default)
+    return first(_RANK, 0), first(_SIZE, 1)

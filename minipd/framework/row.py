@@ -276,7 +276,7 @@ def _in_float32(kernel: Callable, dtype: np.dtype, shape_only: tuple, *xs: Any, 
 
 
 def _with_communicator(row: Row, *xs: Any, **attrs: Any) -> Any:
-    comm = current().comm
+    comm = current().join()
     if comm is None:
         raise RuntimeError(f"{row.name}: this rank has no communicator; start ranks with `minipd launch -n N "
                            "script.py`, or simulate them with minipd.dist.comm.sim.World(N).run(fn)")

@@ -40,8 +40,9 @@ class DataParallel(Layer):
         self._on = True
         self._apart: set[Parameter] = set()         # those with gradients in .grad that no other rank knows
         if len(self._ranks()) > 1:
+            comm = current().join()
             for x in (*layers.parameters(), *layers.buffers()):
-                x.set_value(current().comm.broadcast(x.numpy(), self._ranks()[0], self._ranks()))
+                x.set_value(comm.broadcast(x.numpy(), self._ranks()[0], self._ranks()))
             for p in layers.parameters():
                 if p.trainable:
                     p.register_hook(functools.partial(self._mean, p))

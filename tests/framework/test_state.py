@@ -16,7 +16,7 @@ SWITCH = "says which rank is running here: a ContextVar, so each rank and thread
 ALLOWED = {
     "as_paddle.py": {"_near": ANSWERS},
     "framework/rank.py": {"_current": SWITCH, "_root": "the context outside of any rank, set once"},
-    "framework/context.py": {"_tape": IMPORTED},
+    "framework/context.py": {"_tape": IMPORTED, "_join": IMPORTED},
     "framework/mode.py": {"_switch": IMPORTED},
     "framework/row.py": {"ROWS": IMPORTED},
     "framework/philox.py": {"_compiled": ANSWERS},
