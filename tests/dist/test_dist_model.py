@@ -328,6 +328,42 @@ def test_an_optimizer_that_keeps_its_state_in_parts():
         assert len(kept) == 8 and all(kept)
 
 
+@pytest.mark.parametrize("name", ["dp", "tp", "pp 4"])
+@pytest.mark.parametrize("asked", ["strategy", "optimizer"])
+def test_gradients_of_several_passes(name, asked):
+    """A batch in two parts is one step, with the numbers of the whole; gradients are reduced once."""
+    losses, _, state = alone(steps=3)
+    setting, texts = SETTINGS[name](), []
+
+    def on_rank(mesh):
+        paddle.seed(3)
+        layer = setting.build(mesh)
+        optimizer, strategy = sgd(layer), None
+        if asked == "optimizer":
+            optimizer = paddle.distributed.shard_optimizer(optimizer, gradient_accumulation_steps=2)
+        else:
+            strategy = Strategy({"gradient_merge": {"enable": True, "k_steps": 2}})
+        model = DistModel(layer, None, MSELoss(), optimizer, strategy)
+        x, y = setting.given(mesh, X, "input"), setting.given(mesh, Y, "label")
+        found = [model(x, y) for _ in range(3)]
+        texts.append(model.dist_main_program())
+        return found
+    for found in simulate(setting.mesh, on_rank, dtype=F64):
+        if found[0] is not None:
+            np.testing.assert_allclose([float(x) for x in found], losses[:3], rtol=1e-10)
+    if name == "dp":
+        assert [op.name() for op in texts[0].walk()].count("pd_op.all_reduce") == 4
+
+
+def test_a_batch_that_cannot_be_cut():
+    def call(mesh):
+        layer = Mlp()
+        strategy = Strategy({"gradient_merge": {"enable": True, "k_steps": 3}})
+        model = DistModel(layer, None, MSELoss(), sgd(layer), strategy)
+        model(shard_tensor(X, mesh, [S0]), shard_tensor(Y, mesh, [S0]))
+    refused(ValueError, r"expected a batch that 3 passes over 2 ranks can share, got f64\[8_dp, 6\]", call)
+
+
 # ------------------------------------------------------------------------------------------------------- state
 def test_state_is_what_the_layer_and_the_optimizer_have():
     def on_rank(mesh):
@@ -396,7 +432,7 @@ def test_a_loss_that_is_not_one_number():
     refused(ValueError, r"expected a loss of one number to train with, got one of shape \[8, 4\]", call)
 
 
-@pytest.mark.parametrize("name", ["sharding", "gradient_merge", "pipeline", "recompute", "qat", "tuning", "dataset",
+@pytest.mark.parametrize("name", ["sharding", "pipeline", "recompute", "qat", "tuning", "dataset",
                                   "dp_optimization", "fused_linear_promotion"])
 def test_a_strategy_that_is_not_done_is_refused_by_name(name):
     with pytest.raises(NotImplementedError, match=f"expected a strategy without {name}, which is not done in "

@@ -10,6 +10,7 @@ Every rank traces the same global program, gives each value its mesh and placeme
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -18,6 +19,7 @@ import numpy as np
 
 from minipd.amp.auto_cast import auto_cast
 from minipd.dist.api.tensors import enable
+from minipd.dist.sharding import split_axes
 from minipd.dist.static.rank_program import RankProgram
 from minipd.dist.static.step import MODES, GlobalStep, is_parameter, state_of, trace_step
 from minipd.dist.static.strategy import Strategy, refuse_undone
@@ -148,9 +150,8 @@ class DistModel:
         passes the whole.
         Raises: TypeError for what is no tensor.
         """
-        inputs, labels = self._inputs_and_labels(args, self._mode)
-        made = self._program(self._mode, inputs, labels)
-        out = made.ranked({name: t.payload for name, t in zip(made.step.inputs, (*inputs, *labels), strict=True)})
+        made, fed = self._program(self._mode, *self._inputs_and_labels(args, self._mode))
+        out = made.ranked({name: t.payload for name, t in zip(made.step.inputs, fed, strict=True)})
         found = [self._seen(made, out, name) for name in made.step.outputs]
         if self._mode == "predict":
             return found
@@ -177,16 +178,28 @@ class DistModel:
                              "; pass the label last, or call predict()")
         return list(_flat(parts[:-1])), list(_flat(parts[-1:]))
 
-    def _program(self, mode: str, inputs: list[Tensor], labels: list[Tensor]) -> Made:
-        named = [Given(f"input{i}", t) for i, t in enumerate(inputs)], [Given(f"label{i}", t)
-                                                                       for i, t in enumerate(labels)]
-        key = (mode, *(tuple(g.key for g in part) for part in named),
+    def _program(self, mode: str, inputs: list[Tensor], labels: list[Tensor]) -> tuple[Made, list[Tensor]]:
+        """The program for a batch, and what it is fed, in its order."""
+        passes, mean = self._passes() if mode == "train" else (1, True)
+        parts = [([_part_of(t, m, passes) for t in inputs], [_part_of(t, m, passes) for t in labels])
+                 for m in range(passes)]
+        ends = [""] if passes == 1 else [f"_{m}" for m in range(passes)]
+        named = [[Given(f"{kind}{i}{end}", t) for end, part in zip(ends, parts, strict=True)
+                  for i, t in enumerate(part[which])] for which, kind in enumerate(("input", "label"))]
+        key = (mode, passes, mean, *(tuple(g.key for g in part) for part in named),
                tuple(_placement(t) for t in state_of(self.layer, self.loss).values()))
         if key not in self._made:
-            step = trace_step(mode, self.layer, self.loss, self.optimizer, *named, self._casting)
+            step = trace_step(mode, self.layer, self.loss, self.optimizer, *named, self._casting, passes, mean)
             self._made[key] = Made(step, [*named[0], *named[1]], self._fusions())
         self._last[mode] = self._made[key]
-        return self._made[key]
+        return self._made[key], [t for part in parts for group in part for t in group]
+
+    def _passes(self) -> tuple[int, bool]:
+        """In how many parts a training step computes its batch, and whether it takes the mean of their gradients."""
+        merge = self.strategy.gradient_merge
+        if merge.enable:
+            return merge.k_steps, merge.avg
+        return getattr(self.optimizer, "gradient_accumulation_steps", 1), True
 
     def _casting(self) -> AbstractContextManager:
         """The context of the forward computation."""
@@ -335,6 +348,26 @@ def _flat(given: Iterable) -> Iterable[Tensor]:
         else:
             raise TypeError(f"DistModel: expected tensors, or lists of tensors, got {type(x).__name__} {x!r}; make one "
                             "with paddle.to_tensor, or give it to shard_dataloader")
+
+
+def _part_of(t: Tensor, m: int, passes: int) -> Tensor:
+    """Part m of a batch that is cut into `passes`: of a distributed one every rank takes a part of what it has.
+
+    Raises: ValueError if the parts would not be equal.
+    """
+    if passes == 1:
+        return t
+    p = t.payload
+    local = p.local if isinstance(p, DistValue) else p
+    ways = math.prod(p.mesh.sizes[axis] for axis in split_axes(p.placements, 0)) if isinstance(p, DistValue) else 1
+    if not p.shape or p.shape[0] % (passes * ways):
+        raise ValueError(f"DistModel: expected a batch that {passes} passes over {ways} ranks can share, got {p!r}; "
+                         "change the batch size, or how often gradients are accumulated")
+    shape = (p.shape[0] // passes, *p.shape[1:])
+    if isinstance(local, np.ndarray):
+        rows = local.shape[0] // passes
+        local = local[m * rows:(m + 1) * rows]
+    return Tensor(DistValue(local, shape, p.dtype, p.mesh, p.placements) if isinstance(p, DistValue) else local)
 
 
 def _placement(t: Tensor) -> tuple | None:

@@ -30,6 +30,7 @@ from minipd.ir.traced import TracedProgram, trace
 from minipd.ir.value import Value
 from minipd.jit.dy2static import explained, rewritten_layers, transformed
 from minipd.nn.layer import Layer
+from minipd.ops.scaling import scale
 
 __all__ = ["GlobalStep", "trace_step"]
 
@@ -105,30 +106,42 @@ class StepTrace(Trace):
 
 
 def trace_step(mode: str, layer: Callable, loss: Callable | None, optimizer: Any, inputs: Sequence[Any],
-               labels: Sequence[Any], casting: Callable[[], AbstractContextManager] = nullcontext) -> GlobalStep:
+               labels: Sequence[Any], casting: Callable[[], AbstractContextManager] = nullcontext, passes: int = 1,
+               mean: bool = True) -> GlobalStep:
     """The program of one step.
 
     mode: "train" returns the loss, and updates the parameters; "eval" returns the loss; "predict" what the layer does.
     layer(*inputs), then loss(results, *labels).  optimizer: has its parameters.  inputs, labels: anything with a name,
     a (global) shape and a dtype, and `placed`, a mesh and placements (or None).  casting: the context in which the
     forward computation is traced (amp).
+    passes: how many parts of a batch a training step computes one after the other.  inputs and labels are then those of
+    all parts, part by part; gradients and losses are added up, and divided by `passes` if `mean`.
     Raises: ValueError for a loss that is not one number, or that no parameter moves.
     """
-    tracer = StepTrace({g.name: g.placed for g in (*inputs, *labels) if getattr(g, "placed", None) is not None})
-    forward = _forward(mode, layer, loss, len(inputs))
+    specs = [*inputs, *labels] if passes == 1 else [
+        each for m in range(passes) for group in (inputs, labels)
+        for each in group[m * len(group) // passes:(m + 1) * len(group) // passes]]
+    tracer = StepTrace({g.name: g.placed for g in specs if getattr(g, "placed", None) is not None})
+    forward = _forward(mode, layer, loss, len(inputs) // passes)
     state = state_of(layer, loss, optimizer if mode == "train" else None)
 
     def step(*arguments: Tensor) -> Any:
-        with using(grad=mode == "train"), casting():
-            out = forward(*arguments)
-        if mode == "train":
-            missed = dict(optimizer._missed)
-            _update(tracer, optimizer, _one_number(out))
-            optimizer._missed = missed              # steps are made when the program runs
-            return out.detach()
-        return out
+        if mode != "train":
+            with casting():
+                return forward(*arguments)
+        n = len(arguments) // passes
+        losses: list[Tensor] = []
+        gradients: dict[str, list[Tensor]] = {}
+        for m in range(passes):
+            with using(grad=True), casting():
+                out = _one_number(forward(*arguments[m * n:(m + 1) * n]))
+            losses.append(out.detach())
+            for name, g in _gradients(tracer, optimizer, out).items():
+                gradients.setdefault(name, []).append(g)
+        _update(optimizer, {name: _total(gs, mean) for name, gs in gradients.items()})
+        return _total(losses, mean)
     with using(grad=False):
-        traced: TracedProgram = trace(step, *inputs, *labels, state=state, tracer=tracer)
+        traced: TracedProgram = trace(step, *specs, state=state, tracer=tracer)
     return GlobalStep(traced.program, tracer, traced.inputs, state, traced.outputs, traced.structure)
 
 
@@ -170,27 +183,45 @@ def _one_number(loss: Any) -> Tensor:
     return loss
 
 
-def _update(tracer: StepTrace, optimizer: Any, loss: Tensor) -> None:
-    """Append the gradients and the optimizer's step.
+def _total(parts: list[Tensor], mean: bool) -> Tensor:
+    """The sum of what several passes have found, or its mean."""
+    if len(parts) == 1:
+        return parts[0]
+    total = ROWS["add_n"](*parts)
+    return scale(total, 1.0 / len(parts)) if mean else total
 
-    A gradient is matched to its parameter here, once, when all its contributions are added up: that of data-parallel
-    ranks is a Partial until now.
-    """
-    tracer.noting = False               # nobody asks gradients where they are
+
+def _gradients(tracer: StepTrace, optimizer: Any, loss: Tensor) -> dict[str, Tensor]:
+    """Append the gradients of a loss; returns them by the names of their parameters, which may lack one."""
     params = [p for p in optimizer._parameter_list if not p.stop_gradient]
     if loss.stop_gradient:
         raise ValueError("to_static: expected a loss that depends on a parameter of the optimizer, got one with "
                          "stop_gradient=True; give the optimizer layer.parameters()")
-    if tracer.by_hand:
-        loss.backward()
-        found = [(p, p.grad) for p in params if p.grad is not None]
-        for p in params:
-            p.clear_gradient(False)
-    else:
+    tracer.noting = False               # nobody asks gradients where they are
+    try:
+        if tracer.by_hand:
+            loss.backward()
+            found = {p.name: p.grad for p in params if p.grad is not None}
+            for p in params:
+                p.clear_gradient(False)
+            return found
         reached = [p for p in params if not p.payload.stop_gradient]
         gs = append_backward(tracer.program, [loss.payload], [p.payload for p in reached], pin=True, trace=tracer)
-        found = [(p, Tensor(g)) for p, g in zip(reached, gs, strict=True) if g is not None]
-    optimizer.apply_gradients([(p, ROWS["match"](g, p)) for p, g in found])
+        return {p.name: Tensor(g) for p, g in zip(reached, gs, strict=True) if g is not None}
+    finally:
+        tracer.noting = True
+
+
+def _update(optimizer: Any, gradients: dict[str, Tensor]) -> None:
+    """Append the optimizer's step.
+
+    A gradient is matched to its parameter here, once, when all its contributions are added up: that of data-parallel
+    ranks is a Partial until now.
+    """
+    missed = dict(optimizer._missed)
+    optimizer.apply_gradients([(p, ROWS["match"](gradients[p.name], p)) for p in optimizer._parameter_list
+                               if p.name in gradients])
+    optimizer._missed = missed              # steps are made when the program runs
 
 
 def is_parameter(t: Tensor) -> bool:

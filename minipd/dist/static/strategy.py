@@ -50,12 +50,11 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 }
 
 #: what is done when it is enabled, or means nothing when it is not asked for
-DONE = ("base", "amp", "fused_passes", "sp_optimization")
+DONE = ("base", "amp", "fused_passes", "gradient_merge", "sp_optimization")
 INSTEAD = {
     "dataset": "give shard_dataloader the data that this rank has (is_dataset_splitted=True)",
     "dp_optimization": "gradients are reduced one by one",
     "fused_linear_promotion": "leave it off",
-    "gradient_merge": "accumulate gradients eagerly, or use a larger batch",
     "pipeline": "cut the layer with reshard from mesh to mesh, or train with minipd.parallel's Pipeline",
     "qat": "leave it off",
     "recompute": "wrap layers in paddle.distributed.fleet.utils.recompute",
@@ -127,7 +126,8 @@ class Strategy:
     sharding = _category("sharding", "Optimizer state in parts: `enable`, `stage`, `degree`.")
     fused_passes = _category("fused_passes", "Fusions of the ranks' programs: `enable`, `gemm_epilogue`, "
                              "`dropout_add`, and names of passes in `fused_passes_list`.")
-    gradient_merge = _category("gradient_merge", "Gradients of several steps added up: `enable`, `k_steps`, `avg`.")
+    gradient_merge = _category("gradient_merge", "A batch computed in `k_steps` parts, whose gradients are added up or "
+                               "averaged (`avg`): `enable`.")
     pipeline = _category("pipeline", "Stages and micro-batches: `enable`, `schedule_mode`, `micro_batch_size`, "
                          "`accumulate_steps`.")
     recompute = _recompute = _category("recompute", "Activations computed twice: `enable`, `refined_ops_patterns`.")
