@@ -1,5 +1,5 @@
-"""`make interop`: what one saves, the other runs; how one trains on two ranks, the other does.  PADDLE_PYTHON names a
-Python with the real Paddle."""
+"""`make interop`: what one saves, the other runs or reads; how one trains on two ranks, the other does.  PADDLE_PYTHON
+names a Python with the real Paddle."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import minipd
 from minipd.ir.serialize import program_json, read_program
-from tools.interop import distributed, text, training
+from tools.interop import checkpoint, distributed, text, training
 from tools.interop.found import found_python
 from tools.interop.models import NOT_HERE, calls_of, difference, models, save_all
 
@@ -45,6 +45,8 @@ def main() -> int:
     failures += training.main(peer)
     print()
     failures += distributed.main(peer)
+    print()
+    failures += checkpoint.main(peer)
     return min(failures, 1)
 
 
