@@ -10,6 +10,8 @@ import minipd.distributed as dist
 from minipd.dist.api.submeshes import split_mesh
 from minipd.dist.placements import Partial, Replicate, Shard
 from minipd.framework.rank import current
+from minipd.ir.traced import trace
+from minipd.static import InputSpec
 from tests.dist.ranks import on_mesh
 from tests.dist.refused import refused
 
@@ -164,3 +166,11 @@ def test_parts_that_do_not_fit():
     assert refused(lambda m: join(m, [2])).startswith(
         "ValueError: moe_global_mesh_tensor: expected 2 tensors, one for each part of x=2 along x, got 1")
     assert "expected a local shape [2] on rank 0 for [4_x]" in refused(lambda m: join(m, [1, 3]))
+
+
+@pytest.mark.parametrize("function", [
+    lambda m, x: Masked([(m, [P])], [None, None])(x, x), lambda m, x: dist.local_map(lambda y: y, [[R]])(x),
+    lambda m, x: dist.dtensor_from_local(x, m, [R]), lambda m, x: dist.dtensor_to_local(x)])
+def test_a_program_has_no_local_values(function):
+    assert "expected values, got f32[2] of a program; a program has global values" in refused(
+        lambda m: trace(lambda x: function(m, x), InputSpec([2], "float32")))

@@ -26,6 +26,7 @@ from minipd.dist.rows import whole
 from minipd.dist.sharding import check_local_shape
 from minipd.dist.value import DistValue
 from minipd.framework.context import Kernels
+from minipd.framework.meta import describe, is_traced
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.ops.creation import to_tensor
@@ -42,6 +43,14 @@ def check_member(mesh: ProcessMesh, what: str) -> int:
     return rank
 
 
+def refuse_traced(x: Any, what: str) -> None:
+    """NotImplementedError for a tensor of a program, whose values are global ones."""
+    if isinstance(x, Tensor) and is_traced(x.payload) and not isinstance(x.payload, DistValue):
+        raise NotImplementedError(f"{what}: expected values, got {describe(x.payload)} of a program; a program has "
+                                  "global values, of which every rank runs its part: write what is computed on them, "
+                                  "or run eagerly")
+
+
 def dtensor_from_local(local_tensor: Any, mesh: ProcessMesh, placements: Sequence[Placement],
                        shape: Sequence[int] | None = None) -> Tensor:
     """A distributed tensor out of a copy of what each rank has; differentiable.
@@ -55,6 +64,7 @@ def dtensor_from_local(local_tensor: Any, mesh: ProcessMesh, placements: Sequenc
     >>> x.placements, x.tolist()
     ([Shard(dim=0)], [[1.0, 2.0]])
     """
+    refuse_traced(local_tensor, "dtensor_from_local")
     rank = check_member(mesh, "dtensor_from_local")
     t = local_tensor if isinstance(local_tensor, Tensor) else to_tensor(local_tensor)
     if not isinstance(t.payload, np.ndarray):
@@ -107,6 +117,7 @@ def dtensor_to_local(dist_tensor: Tensor, mesh: ProcessMesh | None = None,
     >>> simulate("x=2", weighted)
     [[3.0, 3.0], [3.0, 3.0]]
     """
+    refuse_traced(dist_tensor, "dtensor_to_local")
     value = distributed(dist_tensor, "dtensor_to_local")
     if placements is None:
         on, placed = value.mesh, whole(value.placements)

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from minipd.dist.api.local import dtensor_from_local, dtensor_to_local
+from minipd.dist.api.local import dtensor_from_local, dtensor_to_local, refuse_traced
 from minipd.dist.api.tensors import reshard
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement, check_placements
@@ -50,6 +50,8 @@ class LocalLayer(Layer):
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
         who = type(self).__name__
+        for x in inputs:
+            refuse_traced(x, who)
         if len(inputs) != len(self.grad_dist_attrs):
             raise ValueError(f"{who}: expected {len(self.grad_dist_attrs)} inputs, one for each of grad_dist_attrs, "
                              f"got {len(inputs)}")
@@ -97,6 +99,8 @@ def local_map(func: Callable, out_placements: list, in_placements: list | None =
 def _mapped(func: Callable, out_placements: list, in_placements: list | None, mesh: ProcessMesh | None,
             reshard_inputs: bool, /, *args: Any, **kwargs: Any) -> Any:
     given = _leaves(args)
+    for x in given:
+        refuse_traced(x, "local_map")
     if in_placements is not None and len(in_placements) != len(given):
         raise ValueError(f"local_map: expected {len(in_placements)} arguments, one for each of in_placements, got "
                          f"{len(given)}")
