@@ -188,6 +188,7 @@ import paddle.distributed as dist
 from paddle.distributed.communication.group import Group
 x = paddle.to_tensor([dist.get_rank() + 1.0])
 before = dist.is_initialized()
+assert list(paddle.io.DistributedBatchSampler(range(4), 1)) == [[dist.get_rank()], [2 + dist.get_rank()]]
 dist.all_reduce(x)                              # nobody has called init_parallel_env
 env = dist.ParallelEnv()
 assert isinstance(dist.get_group(), Group) and paddle.__name__ == "minipd"
