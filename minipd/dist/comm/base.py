@@ -78,6 +78,8 @@ class Communicator:
 
     threads = False
 
+    _array = staticmethod(as_array)                     # checks what is given; a backend may take other arrays, too
+
     def __init__(self, rank: int, size: int):
         self.rank, self.size = rank, size
         self.counts: Counter[str] = Counter()
@@ -101,7 +103,7 @@ class Communicator:
         return self._perform(*self._prepare_all_reduce(x, group, op))
 
     def _prepare_all_reduce(self, x: np.ndarray, group: tuple[int, ...], op: str = "sum") -> Prepared:
-        g, x = self._group(group), as_array(x)
+        g, x = self._group(group), self._array(x)
         if op not in REDUCTIONS:
             raise bad_op(op)
         if g.size == 1:
@@ -118,7 +120,7 @@ class Communicator:
         return self._perform(*self._prepare_all_gather(x, group, axis, sizes))
 
     def _prepare_all_gather(self, x: np.ndarray, group: tuple[int, ...], axis: int, sizes: Sequence[int]) -> Prepared:
-        g, x = self._group(group), as_array(x)
+        g, x = self._group(group), self._array(x)
         check_axis(x, axis)
         sizes = check_sizes(g.ranks, sizes)
         if x.shape[axis] != sizes[g.index]:
@@ -140,7 +142,7 @@ class Communicator:
 
     def _prepare_reduce_scatter(self, x: np.ndarray, group: tuple[int, ...], axis: int, sizes: Sequence[int],
                                 op: str = "sum") -> Prepared:
-        g, x = self._group(group), as_array(x)
+        g, x = self._group(group), self._array(x)
         check_axis(x, axis)
         if op not in REDUCTIONS:
             raise bad_op(op)
@@ -168,7 +170,7 @@ class Communicator:
 
     def _prepare_all_to_all(self, x: np.ndarray, group: tuple[int, ...], split_axis: int, concat_axis: int,
                             split_sizes: Sequence[int], concat_sizes: Sequence[int]) -> Prepared:
-        g, x = self._group(group), as_array(x)
+        g, x = self._group(group), self._array(x)
         check_axis(x, split_axis)
         check_axis(x, concat_axis)
         split_sizes = check_sizes(g.ranks, split_sizes, x, split_axis)
@@ -195,7 +197,7 @@ class Communicator:
         if root not in g.ranks:
             raise ValueError(f"broadcast: root {root} is no member of the group {g.ranks}")
         if root == self.rank:
-            x = as_array(x)
+            x = self._array(x)
             if g.size == 1:
                 return g, _ALONE, x.copy(), 0
         shape, dtype = tuple(x.shape), check_dtype(x)
@@ -226,7 +228,7 @@ class Communicator:
 
         Every message must be received before the ranks end.
         """
-        x = as_array(x)
+        x = self._array(x)
         check_peer(self.size, dst, tag)
         start = time.perf_counter()
         self._send(x, dst, tag)
@@ -297,6 +299,9 @@ class Communicator:
         all_to_all: (its pieces, concat_sizes).  all_gather_object: bytes, and the result is a list of bytes.
         """
         raise NotImplementedError
+
+    def _agree(self, group: Group, call: Call) -> None:
+        """Compare the call with those of the other members, if this communicator was asked to do so."""
 
     def _begin(self, group: Group, call: Call, operand: Any) -> Request:
         """Start what `_collect` does."""

@@ -29,6 +29,7 @@ from minipd.dist.comm.calls import Call, call_text, caller_site
 from minipd.dist.comm.errors import CommError, MismatchError
 from minipd.dist.comm.handshake import Handshake
 from minipd.dist.comm.inquest import Inquest
+from minipd.dist.comm.nccl import NcclCommunicator, load
 from minipd.dist.comm.request import Request
 from minipd.dist.comm.steps import STEPS, Line, Steps, Unexpected
 from minipd.dist.comm.verdict import Alone, Status, Together
@@ -50,24 +51,31 @@ EAGER = 1000
 #: After so many looks, a look at the clock.
 LOOKS = 256
 
-#: This process's communicator, once it is connected.
-_OURS: list[MpiCommunicator] = []
+#: This process's communicators by backend, once it is connected.
+_OURS: dict[str, Any] = {}
 
 _NP_OF_CODE = {t.code: t.np for t in dtypes.ALL}
 
 
-def connect() -> MpiCommunicator:
+def connect(backend: str = "mpi") -> Any:
     """This process's communicator, over all processes that mpiexec started with it (one, if it was started alone).
+
+    backend: "mpi" for arrays of numpy; "nccl" if there are arrays on GPUs as well (see `nccl.py`).
 
     Every rank calls it; a second call gives the same one.  Use it in a `with` statement: at the end of a rank without
     an error it waits until all messages have been received.  From then on what a rank prints appears line by line:
     mpiexec puts a pipe in the way, into which Python would otherwise write some thousand characters at a time, or (if
     told to be unbuffered) each word by itself, and lines of different ranks would mix.
 
-    Raises: InputError if there is no MPI, or mpiexec and mpi4py belong to different ones.
+    Raises: InputError if there is no MPI, or mpiexec and mpi4py belong to different ones; no GPU for "nccl".
     """
-    if _OURS:
-        return _OURS[0]
+    if backend not in ("mpi", "nccl"):
+        raise InputError("backend \"mpi\" or \"nccl\"", repr(backend), "choose one of them")
+    if backend in _OURS:
+        return _OURS[backend]
+    if backend == "nccl":
+        _OURS["nccl"] = over_nccl(connect("mpi"))
+        return _OURS["nccl"]
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:        # RuntimeError: mpi4py is here, but no MPI library
@@ -80,8 +88,17 @@ def connect() -> MpiCommunicator:
                          f"mpiexec must come from the MPI that mpi4py uses, which is {library}")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True, write_through=False)
-    _OURS.append(communicator_over(world))
-    return _OURS[0]
+    _OURS["mpi"] = communicator_over(world)
+    return _OURS["mpi"]
+
+
+def over_nccl(mpi: MpiCommunicator) -> NcclCommunicator:
+    """A communicator for arrays on GPUs; the ranks of a machine take its GPUs in turns."""
+    cupy = load()
+    here = mpi._world.Split_type(mpi._mpi.COMM_TYPE_SHARED)
+    local = here.rank
+    here.Free()
+    return NcclCommunicator(mpi, cupy, local)
 
 
 def communicator_over(world: Any) -> MpiCommunicator:
@@ -197,6 +214,10 @@ class MpiCommunicator(Communicator):
             return end.value
         except (Unexpected, MismatchError) as error:
             raise self._insist(error, waits) from None
+
+    def _agree(self, group: Group, call: Call) -> None:
+        if self._handshake is not None:
+            self._until(self._handshake.agreed(group.ranks, call), (group.ranks, group.link.begun, call))
 
     def _begin(self, group: Group, call: Call, operand: Any) -> Request:
         steps = self._steps(group, call, operand)
