@@ -92,12 +92,12 @@ def main() -> int:
 
 def watch(child: int, told: int, out: int | None, log: int | None) -> tuple[int, bytes]:
     """Wait for the child; (its exit status, the negative number of a signal if one killed it; what it told)."""
-    notes, open_ends, deadline = b"", {told}, None
-    if out is not None:
-        open_ends.add(out)
-    ended = None
+    open_ends = {told} if out is None else {told, out}
+    notes, deadline, ended = b"", None, None
     while True:
-        ready, _, _ = select.select(list(open_ends), [], [], 0.05 if ended is None else 0)
+        # The end of what it tells is its own end, unless a process that it has forked holds the other side open.
+        patience = 0 if ended is not None else 0.5 if told in open_ends else 0.01
+        ready, _, _ = select.select(list(open_ends), [], [], patience)
         for end in ready:
             data = os.read(end, 65536)
             if not data:
@@ -112,8 +112,6 @@ def watch(child: int, told: int, out: int | None, log: int | None) -> tuple[int,
         if ended is not None and not ready:
             return ended, notes
         if ended is None:
-            if not open_ends - {out}:
-                time.sleep(0.01)                                # the child has closed its end: it is about to end
             pid, how = os.waitpid(child, os.WNOHANG)
             if pid:
                 ended = os.waitstatus_to_exitcode(how)
