@@ -11,6 +11,7 @@ from minipd.dist.api.submeshes import split_mesh
 from minipd.dist.placements import Partial, Replicate, Shard
 from minipd.framework.rank import current
 from minipd.ir.traced import trace
+from minipd.nn import functional as F
 from minipd.static import InputSpec
 from tests.dist.ranks import on_mesh
 from tests.dist.refused import refused
@@ -174,3 +175,41 @@ def test_parts_that_do_not_fit():
 def test_a_program_has_no_local_values(function):
     assert "expected values, got f32[2] of a program; a program has global values" in refused(
         lambda m: trace(lambda x: function(m, x), InputSpec([2], "float32")))
+
+
+@pytest.mark.parametrize("by", ["layer", "map"])
+def test_local_code_on_a_stage_that_others_follow(by):
+    """The second stage's loss is local code; the first one's ranks follow it with shapes, and get their gradient."""
+    class Loss(dist.LocalLayer):
+        def forward(self, x, y):
+            return F.dropout((x - y) ** 2, 0.0).sum()
+
+    x0, y0 = np.arange(8.0).reshape(4, 2), np.ones((4, 2))
+
+    def run(mesh):
+        first, second = mesh[0], mesh[1]
+        x = dist.shard_tensor(x0, first, [S0], stop_gradient=False)
+        y = dist.shard_tensor(y0, second, [S0])
+        h = dist.reshard(x * 3.0, second, [S0])
+        if by == "layer":
+            loss = Loss([(second, [P])], [None, None])(h, y)
+        else:
+            loss = dist.local_map(lambda a, b: ((a - b) ** 2).sum(), [[P]], [[S0], [S0]])(h, y)
+        loss.backward()
+        return x.grad.numpy() if current().rank < 2 else loss.item()
+    found = on_mesh("pp=2,dp=2", run)
+    for grad in found[:2]:
+        np.testing.assert_allclose(grad, 6.0 * (3 * x0 - 1))
+    assert found[2:] == [((3 * x0 - 1) ** 2).sum()] * 2
+
+
+def test_uneven_parts_cannot_be_followed():
+    def run(mesh):
+        x = dist.shard_tensor(np.ones(3), mesh[0], [S0])
+        if current().rank < 2:
+            return dist.dtensor_to_local(x).shape
+        with pytest.raises(NotImplementedError, match=r"expected equal parts .* without this rank, [23], .* got "
+                                                      r"f64\[3_dp\] on dp=2 of the ranks \[0, 1\]"):
+            dist.dtensor_to_local(x)
+        return None
+    assert on_mesh("pp=2,dp=2", run) == [[2], [1], None, None]

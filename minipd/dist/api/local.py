@@ -20,10 +20,11 @@ import numpy as np
 
 from minipd.autograd.py_layer import PyLayer, PyLayerContext
 from minipd.dist.api.tensors import check_started, distributed, enable
+from minipd.dist.crossing import elsewhere
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.placements import Placement, Shard, check_placements
+from minipd.dist.placements import Placement, Replicate, Shard, check_placements
 from minipd.dist.rows import whole
-from minipd.dist.sharding import check_local_shape
+from minipd.dist.sharding import check_local_shape, local_shape
 from minipd.dist.value import DistValue
 from minipd.framework.context import Kernels
 from minipd.framework.meta import describe, is_traced
@@ -65,6 +66,10 @@ def dtensor_from_local(local_tensor: Any, mesh: ProcessMesh, placements: Sequenc
     ([Shard(dim=0)], [[1.0, 2.0]])
     """
     refuse_traced(local_tensor, "dtensor_from_local")
+    if is_followed(local_tensor) and not mesh.contains(check_started(mesh, "dtensor_from_local")):
+        placed = check_placements(placements, mesh, local_tensor.ndim, "dtensor_from_local")
+        full = _as_many(local_tensor.payload.shape, mesh, placed) if shape is None else tuple(shape)
+        return _FromLocal.apply(local_tensor, mesh, placed, full)
     rank = check_member(mesh, "dtensor_from_local")
     t = local_tensor if isinstance(local_tensor, Tensor) else to_tensor(local_tensor)
     if not isinstance(t.payload, np.ndarray):
@@ -105,7 +110,9 @@ def dtensor_to_local(dist_tensor: Tensor, mesh: ProcessMesh | None = None,
     """What this rank holds, as an ordinary tensor, for reading: in-place writes to it are refused.  Differentiable.
 
     mesh, placements: those of the gradient (see above).
-    Raises: TypeError for a tensor that is not distributed, or one on a mesh without this rank.
+    On a rank outside of the tensor's mesh the result has a shape and no values: what is computed with it, and made a
+    distributed tensor again, is known there by its shape.
+    Raises: TypeError for a tensor that is not distributed.
 
     >>> from minipd.dist.api.tensors import shard_tensor
     >>> from minipd.dist.placements import Partial, Replicate
@@ -123,7 +130,8 @@ def dtensor_to_local(dist_tensor: Tensor, mesh: ProcessMesh | None = None,
         on, placed = value.mesh, whole(value.placements)
     else:
         on = value.mesh if mesh is None else mesh
-        check_member(on, "dtensor_to_local")
+        if value.mesh.contains(current().rank):
+            check_member(on, "dtensor_to_local")
         placed = check_placements(placements, on, value.ndim, "dtensor_to_local")
     return _ToLocal.apply(dist_tensor, on, placed)
 
@@ -138,10 +146,44 @@ def local_part(value: DistValue, asked: str) -> np.ndarray:
     return local
 
 
+# ------------------------------------------------------------------------------------ ranks outside of a value's mesh
+def is_followed(x: Any) -> bool:
+    """Whether it stands for what a rank of another mesh holds: see `_followed`."""
+    return isinstance(x, Tensor) and isinstance(x.payload, DistValue) and x.payload.mesh.size == 1 and (
+        not x.payload.mesh.contains(current().rank))
+
+
+def _followed(value: DistValue) -> Tensor:
+    """What the first rank of the value's mesh holds, as a value on that rank alone: on a rank outside, which follows
+    what the others compute with shapes.
+
+    Raises: NotImplementedError where ranks of the mesh hold blocks of different shapes.
+    """
+    shapes = {local_shape(value.shape, value.mesh, value.placements, r) for r in value.mesh.process_ids}
+    if len(shapes) > 1:
+        raise NotImplementedError(
+            f"dtensor_to_local: expected equal parts of a tensor on a mesh without this rank, {current().rank}, which "
+            f"follows with shapes what is computed there, got {value!r} on {value.mesh.text()} of the ranks "
+            f"{value.mesh.process_ids}; pad the tensor, or call this on the ranks of its mesh only")
+    first = ProcessMesh(value.mesh.process_ids[:1], ["rank"])
+    return Tensor(elsewhere(shapes.pop(), value.dtype, first, (Replicate(),)))
+
+
+def _as_many(local: tuple[int, ...], mesh: ProcessMesh, placements: tuple[Placement, ...]) -> tuple[int, ...]:
+    """The global shape if all ranks have parts of one shape."""
+    full = list(local)
+    for p, size in zip(placements, mesh.sizes, strict=True):
+        if isinstance(p, Shard):
+            full[p.dim] *= size
+    return tuple(full)
+
+
 class _FromLocal(PyLayer):
     @staticmethod
     def forward(ctx: PyLayerContext, t: Tensor, mesh: ProcessMesh, placements: tuple[Placement, ...],
                 shape: tuple[int, ...]) -> Tensor:
+        if is_followed(t):
+            return Tensor(elsewhere(shape, t.payload.dtype, mesh, placements))
         return Tensor(DistValue(t.payload.copy(), shape, t.payload.dtype, mesh, placements))
 
     @staticmethod
@@ -153,9 +195,13 @@ class _ToLocal(PyLayer):
     @staticmethod
     def forward(ctx: PyLayerContext, x: Tensor, mesh: ProcessMesh, placements: tuple[Placement, ...]) -> Tensor:
         ctx.of = mesh, placements, tuple(x.payload.shape)               # type: ignore[attr-defined]
+        if not x.payload.mesh.contains(current().rank):
+            return _followed(x.payload)
         return Tensor(local_part(x.payload, "dtensor_to_local"))
 
     @staticmethod
     def backward(ctx: PyLayerContext, g: Tensor) -> Tensor:
         mesh, placements, shape = ctx.of                                # type: ignore[attr-defined]
+        if not mesh.contains(current().rank):
+            return Tensor(elsewhere(shape, g.payload.dtype, mesh, placements))
         return dtensor_from_local(g, mesh, placements, shape)

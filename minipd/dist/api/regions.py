@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from minipd.dist.api.local import dtensor_from_local, dtensor_to_local, refuse_traced
+from minipd.dist.api.local import dtensor_from_local, dtensor_to_local, is_followed, refuse_traced
 from minipd.dist.api.tensors import reshard
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement, check_placements
@@ -134,7 +134,7 @@ def _placed(i: int, x: Tensor, mesh: ProcessMesh, wanted: Sequence[Placement], m
 def _result(i: int, x: Any, mesh: ProcessMesh | None, placements: Any) -> Any:
     if placements is None:
         return x
-    if not isinstance(x, Tensor) or _is_dist(x):
+    if not isinstance(x, Tensor) or _is_dist(x) and not is_followed(x):
         got = describe(x.payload) if isinstance(x, Tensor) else repr(x)
         raise ValueError(f"local_map: expected result {i} to be an ordinary tensor, to be placed as {placements}, got "
                          f"{got}; None in out_placements leaves a result as it is")
