@@ -426,3 +426,14 @@ def test_blocks_that_do_not_fit(tmp_path):
     assert "that do not overlap, got (shape, offsets) ((2,), (0,)) and ((2,), (1,))" in refused(
         lambda m: dist.save_state_dict({"w": dist.ShardedWeight("w", paddle.ones([2]), (2,), (4,), (current().rank,))},
                                        tmp_path))
+
+
+def test_parameters_that_were_made_lazily(tmp_path):
+    """They have the values of the checkpoint, and are not filled again."""
+    def run(mesh):
+        dist.save_state_dict({"w": dist.shard_tensor(np.arange(4.0, dtype=np.float32), mesh, [S0])}, tmp_path)
+        with paddle.LazyGuard():
+            w = paddle.create_parameter([4], "float32")
+        dist.load_state_dict({"w": w}, tmp_path)
+        return w.tolist(), w.initialize
+    assert on_mesh("x=2", run) == [([0.0, 1.0, 2.0, 3.0], None)] * 2

@@ -286,6 +286,9 @@ def shard_dataloader(dataloader: DataLoader, meshes: Any, input_keys: Sequence[s
         is_dataset_splitted: the dataset is this rank's own part: `dataloader` gives what the rank is to have.
         dense_tensor_idx: for each input, which of its tensors stay ordinary ones.
 
+    Unlike Paddle, which deals whole datasets to the ranks and repeats samples until all have as many, this gives
+    the batches of one rank, however uneven; and `shard_dims` is the axis that the batch is placed on, also where it is
+    not the first.
     Raises: ValueError for meshes, axes or batches that do not fit.
 
     >>> from minipd.dist.simulate import simulate

@@ -135,7 +135,8 @@ def load_state_dict(state_dict: dict[str, Any], path: str, process_group: Group 
         offload, mw_name_compatibility, safetensors, worker_groups, comm_method: accepted as in Paddle, without effect:
             ranks read the files, and say nothing to each other of what is in them.
 
-    Raises: InputError, on every rank, if the checkpoint lacks a tensor of the state, has it in another shape or dtype,
+    Raises: InputError, on every rank, if the checkpoint lacks a tensor of the state (where Paddle warns, and leaves it
+    as it was), has it in another shape or dtype,
     is not whole, or is not what was written; NotImplementedError for an aoa_config.
     """
     if aoa_config is not None:

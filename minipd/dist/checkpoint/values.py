@@ -12,7 +12,7 @@ from minipd.dist.sharding import Block, local_blocks, local_shape
 from minipd.dist.value import DistValue
 from minipd.framework.context import Kernels
 from minipd.framework.rank import current
-from minipd.framework.tensor import Tensor
+from minipd.framework.tensor import Parameter, Tensor
 from minipd.optimizer.optimizer import replace
 
 __all__: list[str] = []
@@ -71,6 +71,8 @@ def fill(t: Tensor | ShardedWeight, array: np.ndarray) -> None:
     p = held(t)
     new: Any = DistValue(array, p.shape, p.dtype, p.mesh, p.placements) if isinstance(p, DistValue) else array
     replace(t, Tensor(new))
+    if isinstance(t, Parameter):
+        t.initialize = None                 # one that was made lazily has its values now
 
 
 def overlap(a: tuple[tuple, tuple], b: tuple[tuple, tuple]) -> tuple[tuple, tuple] | None:
