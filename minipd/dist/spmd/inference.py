@@ -163,14 +163,16 @@ class _Axes:
 
     def _style(self, letter: str, axes: list[int], found: list[tuple[str, list[Placement]]]) -> None:
         """Orders and factors of a split letter stay where all operands that are split over it agree on them, over the
-        same mesh axes; else it is plain.  It is as well where a rule looks at blocks of rows."""
+        same mesh axes; else it is plain.  It is as well where a rule looks at blocks of rows.  A lead is asked alone,
+        and operands of which only the shape is read where no other is split."""
         n = self.notation
         styles = set()
-        for i in self.data:
-            own = [axis for axis, p in enumerate(self.placements[i]) if self._letter(i, p) == letter]
-            if own:
-                styles.add((tuple(own), tuple(p.with_(dim=0) for p in self.placements[i]
-                                              if isinstance(p, Shard) and self._letter(i, p) == letter)))
+        for asked in ((n.lead,) if n.lead is not None else tuple(self.data), n.shape_only):
+            for i in () if styles else asked:
+                own = [axis for axis, p in enumerate(self.placements[i]) if self._letter(i, p) == letter]
+                if own:
+                    styles.add((tuple(own), tuple(p.with_(dim=0) for p in self.placements[i]
+                                                  if isinstance(p, Shard) and self._letter(i, p) == letter)))
         if len(styles) != 1:
             return
         (own_axes, style), = styles

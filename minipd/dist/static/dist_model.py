@@ -10,6 +10,7 @@ Every rank traces the same global program, gives each value its mesh and placeme
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
@@ -165,14 +166,16 @@ class DistModel:
         value = out[name]
         return value.materialize("DistModel") if isinstance(value, DistValue) else value
 
-    @staticmethod
-    def _inputs_and_labels(args: Iterable, mode: str) -> tuple[list[Tensor], list[Tensor]]:
-        """What is in front, and what is last, a tensor or a list of them; all inputs where there is no loss."""
+    def _inputs_and_labels(self, args: Iterable, mode: str) -> tuple[list[Tensor], list[Tensor]]:
+        """What is in front, and what is last, a tensor or a list of them; all inputs where there is no loss.  A loss of
+        the results alone, `paddle.mean` say, has no labels: what the layer does not take of the batch is left out."""
         parts = list(args)
         if len(parts) == 1 and isinstance(parts[0], (list, tuple)):
             parts = list(parts[0])
         if mode == "predict":
             return list(_flat(parts)), []
+        if _asked(self.loss) == 1:
+            return list(_flat(parts[:_asked(self.layer) or len(parts)])), []
         if len(parts) < 2:
             raise ValueError(f"DistModel: expected inputs and labels in the mode {mode!r}, got {len(parts)} argument"
                              "; pass the label last, or call predict()")
@@ -333,9 +336,20 @@ def to_static(layer: Any, loader: Any = None, loss: Any = None, optimizer: Any =
     ...     names = [op.name() for op in model.dist_main_program().walk()]
     ...     return losses[0] > losses[2], names.count("pd_op.all_reduce")
     >>> simulate("dp=2", train)
-    [(True, 2), (True, 2)]
+    [(True, 3), (True, 3)]
     """
     return DistModel(layer, loader, loss, optimizer, strategy, input_spec=input_spec)
+
+
+def _asked(function: Any) -> int | None:
+    """How many tensors a layer or function must be given, if it takes no others; None if that is not known."""
+    try:
+        parameters = inspect.signature(getattr(function, "forward", function)).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind is p.VAR_POSITIONAL or "label" in p.name for p in parameters):
+        return None
+    return sum(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
 
 
 def _flat(given: Iterable) -> Iterable[Tensor]:

@@ -24,7 +24,7 @@ from minipd.framework.row import ROWS
 from minipd.framework.tensor import Parameter, Tensor
 from minipd.ir.backward import append_backward
 from minipd.ir.program import Program
-from minipd.ir.structure import Structure
+from minipd.ir.structure import Structure, flatten
 from minipd.ir.trace import Trace
 from minipd.ir.traced import TracedProgram, trace
 from minipd.ir.value import Value
@@ -128,18 +128,20 @@ def trace_step(mode: str, layer: Callable, loss: Callable | None, optimizer: Any
     def step(*arguments: Tensor) -> Any:
         if mode != "train":
             with casting():
-                return forward(*arguments)
+                out = forward(*arguments)
+            leaves, structure = flatten(out)
+            return structure.rebuild([_resolved(t) for t in leaves])
         n = len(arguments) // passes
         losses: list[Tensor] = []
         gradients: dict[str, list[Tensor]] = {}
         for m in range(passes):
             with using(grad=True), casting():
                 out = _one_number(forward(*arguments[m * n:(m + 1) * n]))
-            losses.append(out.detach())
+            losses.append(Tensor(out.payload))           # the same value: what resolves one resolves the other
             for name, g in _gradients(tracer, optimizer, out).items():
                 gradients.setdefault(name, []).append(g)
         _update(optimizer, {name: _total(gs, mean) for name, gs in gradients.items()})
-        return _total(losses, mean)
+        return _resolved(_total(losses, mean))
     with using(grad=False):
         traced: TracedProgram = trace(step, *specs, state=state, tracer=tracer)
     return GlobalStep(traced.program, tracer, traced.inputs, state, traced.outputs, traced.structure)
@@ -189,6 +191,12 @@ def _total(parts: list[Tensor], mean: bool) -> Tensor:
         return parts[0]
     total = ROWS["add_n"](*parts)
     return scale(total, 1.0 / len(parts)) if mean else total
+
+
+def _resolved(t: Tensor) -> Tensor:
+    """A result that somebody will look at: a Partial one is whole at the end of the program, if it is not before."""
+    partial = any(p.is_partial() for p in getattr(t.payload, "placements", ()))
+    return ROWS["match"](t, t) if partial else t
 
 
 def _gradients(tracer: StepTrace, optimizer: Any, loss: Tensor) -> dict[str, Tensor]:
