@@ -134,7 +134,7 @@ def test_a_graph_can_be_saved_as_dot(file, tmp_path):
     ("tensor f32[5_dp] --mesh tp=4", "expected axes of the mesh tp=4, each once, got dp"),
     ("tensor f32[5_tp,4_tp] --mesh tp=4", "expected axes of the mesh tp=4, each once, got tp"),
     ("tensor f32[5]{{Pmean_tp}} --mesh tp=4", "expected a ReduceType"),
-    ("tensor f32[8_tp_dp] --mesh dp=2,tp=2", "expected axes of one dimension in the order of the mesh"),
+    ("tensor f32[8_tp(0)] --mesh dp=2,tp=2", "'tp(0)' is no axis, or one with a split factor such as tp(3)"),
     ("reshard f32[4] f32[5] --mesh tp=4", "expected the same tensor twice"),
     ("schedule 2F2B", "expected FThenB or 1F1B, or a run folder"),
     ("schedule 1F1B --stages 0", "expected --stages of at least 1"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import minipd as paddle
 from minipd import viz
 from minipd.dist.mesh import ProcessMesh, parse_mesh
-from minipd.dist.placements import Partial, Replicate, Shard
+from minipd.dist.placements import Partial, Replicate, Shard, canonical
 from minipd.dist.reshard.cost import of_step
 from minipd.dist.reshard.plan import plan
 from minipd.dist.reshard.steps import Step
@@ -182,11 +182,17 @@ def test_to_another_mesh_it_goes_by_messages():
     assert "4 messages, 96 B in all" in texts(picture)
 
 
-def test_what_is_partial_is_reduced_before_it_crosses_and_made_again_after_it():
+def test_what_is_partial_crosses_in_parts_or_reduced():
     first, second = ProcessMesh([0, 1], ["tp"]), ProcessMesh([1, 2], ["tp"])
     words = told((4, 6), first, [P()], [P()], to=second).splitlines()
-    assert [line.split(":")[0] for line in words] == ["all_reduce over tp", "send to the other mesh", "keep over tp"]
-    assert "1 message, 96 B in all" in words[1]         # rank 1 has it already
+    assert [line.split(":")[0] for line in words] == ["send to the other mesh"]
+    assert "2 messages, 192 B in all" in words[0]       # rank i has the part of rank i
+    words = told((4, 6), first, [P()], [R()], to=ProcessMesh([4, 5, 6], ["tp"])).splitlines()
+    assert [line.split(":")[0] for line in words] == ["all_reduce over tp", "send to the other mesh"]
+    words = told((4096, 4096), first, [P()], [R()], to=ProcessMesh([4, 5, 6], ["tp"])).splitlines()
+    assert [line.split(" ")[0] for line in words] == ["reduce_scatter", "send", "all_gather"]
+    words = told((4, 6), parse_mesh("a=2,b=2"), [S(0), S(1)], [S(1), S(0)])
+    assert words == "exchange among the ranks: 2 messages, 48 B in all; then f32[4_b, 6_a]"
     same = told((4, 6), first, [S(0)], [S(1)], to=ProcessMesh([0, 1], ["tp"]))
     assert same.startswith("all_to_all over tp")
     with pytest.raises(ValueError, match="expected a dtype, and sizes that are numbers, got f32.B_tp."):
@@ -198,8 +204,9 @@ def test_what_is_partial_is_reduced_before_it_crosses_and_made_again_after_it():
 def test_the_notation_reads_back(data):
     mesh = parse_mesh("dp=2,tp=2,pp=2")
     shape = tuple(data.draw(st.lists(st.integers(0, 99), max_size=3)))
-    kinds = [R(), P(), P("max"), *map(S, range(len(shape)))]
-    placements = tuple(data.draw(st.sampled_from(kinds)) for _ in mesh.names)
+    kinds = [R(), P(), P("max"), *(S(d, shard_order=o, split_factor=f) for d in range(len(shape)) for o in (0, 1, 2)
+                                   for f in (1, 3))]
+    placements = canonical([data.draw(st.sampled_from(kinds)) for _ in mesh.names])
     text = sharding_text(shape, np.dtype("float32"), mesh, placements)
     assert parse_sharding(f"some.name: {text}", mesh) == ("some.name", np.dtype("float32"), shape, placements)
 

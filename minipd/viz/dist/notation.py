@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.placements import Partial, Placement, Replicate, Shard
+from minipd.dist.placements import Partial, Placement, Replicate, Shard, canonical
 from minipd.framework import dtype as dtypes
 from minipd.framework.errors import InputError
 
@@ -29,6 +29,7 @@ class Described(NamedTuple):
 def parse_sharding(text: str, mesh: ProcessMesh) -> Described:
     """Read the notation that `sharding_text` writes; the dtype (f32 if left out) may have a name before it.
 
+    Axes of one dimension stand in the order in which they split it, a split factor in brackets.
     Raises: InputError for what is no such text, or names an axis that the mesh lacks or twice.
 
     >>> from minipd.dist.mesh import parse_mesh
@@ -56,23 +57,16 @@ def parse_sharding(text: str, mesh: ProcessMesh) -> Described:
         if not size.isdecimal():
             raise InputError(FORM, repr(text), f"{size!r} is no size")
         shape.append(int(size))
-        for axis in axes:
-            place(axis, Shard(d))
+        for number, axis in enumerate(axes):            # the one that splits first stands first
+            named = re.fullmatch(r"(\w*)(?:\((\d+)\))?", axis)
+            if named is None or named[2] == "0":
+                raise InputError(FORM, repr(text), f"{axis!r} is no axis, or one with a split factor such as tp(3)")
+            place(named[1], Shard(d, shard_order=number, split_factor=int(named[2] or 1)))
     for part in filter(None, (p.strip() for p in (match[4] or "").split(","))):
         kind, _, axis = part.partition("_")
         try:
             place(axis, Partial(kind[1:] or "sum"))
         except ValueError as error:
             raise InputError(FORM, repr(text), str(error)) from None
-    _in_order(text, found, mesh)
-    placements = tuple(found.get(axis, Replicate()) for axis in mesh.names)
+    placements = canonical([found.get(axis, Replicate()) for axis in mesh.names])
     return Described(match[1] or "", kinds[match[2] or "f32"], tuple(shape), placements)
-
-
-def _in_order(text: str, found: dict[str, Placement], mesh: ProcessMesh) -> None:
-    """Axes that split one dimension are written in the mesh's order: the outer one splits first."""
-    split = [(axis, p) for axis, p in found.items() if isinstance(p, Shard)]
-    for (a, p), (b, q) in zip(split, split[1:], strict=False):
-        if p is q and mesh.names.index(a) > mesh.names.index(b):
-            raise InputError(f"axes of one dimension in the order of the mesh {mesh.text()}", f"{a} before {b} in "
-                             f"{text!r}", "the outer axis splits first: swap them, or the axes of the mesh")

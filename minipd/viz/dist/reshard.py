@@ -1,7 +1,7 @@
 """Drawing a reshard: what the ranks hold before, after each step, and in the end; and what each step sends.
 
-On one mesh a step is a collective along an axis, or nothing to send.  From one mesh to another it is messages from rank
-to rank.
+On one mesh a step is a collective along an axis, or nothing to send, or messages from rank to rank, as it is from one
+mesh to another.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement
 from minipd.dist.reshard import cost
-from minipd.dist.reshard.across import Message, plan_across
-from minipd.dist.reshard.plan import plan
+from minipd.dist.reshard.across import Message, exchanged
+from minipd.dist.reshard.between import plan_between
+from minipd.dist.reshard.plan import Plan, plan
 from minipd.dist.reshard.steps import Step
-from minipd.dist.rows import whole
 from minipd.viz.dist.cut import Cut
 from minipd.viz.dist.sharding import cell_of, draw_holders
 from minipd.viz.svg import Sheet, Svg
@@ -87,25 +87,33 @@ def states(shape: Sequence[Any], mesh: ProcessMesh, src: Sequence[Placement], ds
     if any(p.is_shard() for p in goal.placements) and not any(p.is_shard() for p in cut.placements):
         cut = goal.after(cut.placements, mesh)              # show the dimension that will be split
     if to is None or to == mesh:
-        return [State(cut, []), *_steps(cut, goal.placements)]
+        return [State(cut, []), *_steps(cut, plan(cut.placements, goal.placements, mesh, len(cut.shape), cut.shape))]
     if cut.dtype is None or not all(isinstance(d, int) for d in cut.shape):
         raise ValueError(f"reshard to another mesh: expected a dtype, and sizes that are numbers, got {cut.text}; draw "
                          "it with those of a run")
-    there = cut.after(whole(goal.placements), to)
-    here = _steps(cut, whole(cut.placements))
-    messages = plan_across(cut.shape, mesh, whole(cut.placements), to, there.placements)
-    amounts = [math.prod(m.shape) * cut.dtype.itemsize for m in messages if m.src != m.dst]
-    words = ["send to the other mesh",
-             f"{len(amounts)} message{'s' * (len(amounts) != 1)}, {size_text(sum(amounts))} in all"]
-    return [State(cut, []), *here, State(there, words, messages), *_steps(there, goal.placements)]
+    between = plan_between(mesh, cut.placements, to, goal.placements, cut.shape)
+    there = cut.after(between.there.src, to)
+    messages = between.messages or tuple(Message(b.root, r, cut.shape, (0,) * len(cut.shape))
+                                         for b in between.broadcasts for r in b.group[1:])
+    words = ["broadcast to the other mesh" if between.broadcasts else "send to the other mesh", _counted(messages, cut)]
+    return [State(cut, []), *_steps(cut, between.here), State(there, words, messages), *_steps(there, between.there)]
 
 
-def _steps(cut: Cut, goal: tuple[Placement, ...]) -> list[State]:
+def _counted(messages: Sequence[Message], cut: Cut) -> str:
+    """How many messages those between different ranks are, and how much."""
+    amounts = [math.prod(m.shape) * cut.dtype.itemsize for m in messages if m.src != m.dst]     # type: ignore[union-attr]
+    return f"{len(amounts)} message{'s' * (len(amounts) != 1)}, {size_text(sum(amounts))} in all"
+
+
+def _steps(cut: Cut, steps: Plan) -> list[State]:
     found = []
-    for step in plan(cut.placements, goal, cut.mesh, len(cut.shape)):
-        words = said(step, cut)
-        cut = cut.after(step.applied(cut.placements))
-        found.append(State(cut, words))
+    for step, before, after in steps.stages:
+        now, cut = cut, cut.after(after)
+        if isinstance(step, Step):
+            found.append(State(cut, said(step, now)))
+        else:
+            messages = exchanged(tuple(cut.shape), cut.mesh, before, after)
+            found.append(State(cut, ["exchange among the ranks", _counted(messages, now)], messages))
     return found
 
 
