@@ -227,6 +227,8 @@ def _update(optimizer: Any, gradients: dict[str, Tensor]) -> None:
     ranks is a Partial until now.
     """
     missed = dict(optimizer._missed)
+    for p in optimizer._parameter_list:     # views of the old values are not looked at again: nothing is to follow
+        p.views = p.storage = None
     optimizer.apply_gradients([(p, ROWS["match"](gradients[p.name], p)) for p in optimizer._parameter_list
                                if p.name in gradients])
     optimizer._missed = missed              # steps are made when the program runs
