@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import minipd as paddle
 import minipd.distributed as dist
 from minipd import nn
+from minipd.dist.checkpoint import folder as files
 from minipd.dist.checkpoint.metadata import LocalTensorIndex, LocalTensorMetadata, Metadata, decoded, encoded
 from minipd.dist.checkpoint.save import Described, assign
 from minipd.dist.mesh import ProcessMesh
@@ -247,6 +248,34 @@ def test_a_failed_async_save_is_told_of_later(tmp_path):
 
 
 # -------------------------------------------------------------------------------------------------------------- files
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_rank_that_cannot_write(tmp_path, monkeypatch, asynchronous):
+    """Every rank hears of it, and the checkpoint that was there before is there still."""
+    def save(mesh, value, **how):
+        dist.save_state_dict({"w": dist.shard_tensor(np.full(4, value), mesh, [S0])}, tmp_path, **how)
+    on_mesh("x=2", lambda m: save(m, 1.0))
+    write = files.write_data
+
+    def full(path, arrays, names):
+        if path.name.startswith("1_"):
+            raise OSError(28, "No space left on device")
+        write(path, arrays, names)
+    monkeypatch.setattr(files, "write_data", full)
+    if asynchronous:
+        def run(mesh):
+            save(mesh, 2.0, async_save=True)
+            with pytest.raises(OSError, match="No space left on device"):
+                save(mesh, 3.0)
+        on_mesh("x=2", run)
+    else:
+        assert "InputError: expected a folder in which files can be written" in refused(lambda m: save(m, 2.0))
+    monkeypatch.undo()
+    assert dist.load_merged_state_dict(tmp_path)["w"].tolist() == [1.0] * 4
+    on_mesh("x=2", lambda m: save(m, 4.0))
+    assert dist.load_merged_state_dict(tmp_path)["w"].tolist() == [4.0] * 4
+    assert not [name for name in os.listdir(tmp_path) if "writ" in name]
+
+
 def test_the_files(tmp_path):
     for _ in range(2):
         on_mesh("x=2", lambda m: dist.save_state_dict({"w": dist.shard_tensor(np.ones(4), m, [S0])}, tmp_path))

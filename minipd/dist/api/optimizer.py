@@ -63,8 +63,9 @@ class _ShardOptimizer(Optimizer):
             for name, tensor in state.items():
                 placed = self._shard_fn(name, param, tensor)
                 if not isinstance(placed, Tensor) or placed.shape != tensor.shape:
+                    got = describe(placed.payload) if isinstance(placed, Tensor) else type(placed).__name__
                     raise ValueError(f"shard_optimizer: expected shard_fn to return {name} of {param.name}, "
-                                     f"{describe(tensor.payload)}, under other placements, got {placed!r}")
+                                     f"{describe(tensor.payload)}, under other placements, got {got}")
                 tensor.payload = placed.payload
         return state
 

@@ -6,6 +6,7 @@ import itertools
 import math
 import threading
 import time
+import traceback
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -232,6 +233,7 @@ class _Save:
     def __init__(self, write: Any, publish: Any, awaited: list[Path]):
         self.write, self.publish, self.awaited = write, publish, awaited
         self.problem: Exception | None = None
+        self.given_up = False               # another rank has failed: its files will not come
         self.thread = threading.Thread(target=self._run, name="save_state_dict")
         self.thread.start()
 
@@ -240,13 +242,16 @@ class _Save:
             self.write()
             if self.publish is not None:
                 self._wait()
-                self.publish()
+                if not self.given_up:
+                    self.publish()
         except Exception as e:
             self.problem = e
+            if not threading.main_thread().is_alive():      # nobody will ask any more
+                traceback.print_exc()
 
     def _wait(self) -> None:
         alone = None
-        while not all(path.exists() for path in self.awaited):
+        while not self.given_up and not all(path.exists() for path in self.awaited):
             if not threading.main_thread().is_alive():
                 alone = alone or time.monotonic()
                 if time.monotonic() - alone > PATIENCE:
@@ -256,11 +261,23 @@ class _Save:
 
 
 def finish_saves(meeting: Meeting) -> None:
-    """Wait for what this process still writes; what went wrong there is raised, on every rank."""
-    meeting.all(None)                       # all have begun what they write: the leader's thread waits for their files
-    problem = None
-    for save in current().saves:
+    """Wait for what this process still writes; what went wrong there is raised, on every rank.
+
+    The rank that waits for the others' files is told first whether they can come.
+    """
+    saves = current().saves
+    waits = any(save.publish is not None for save in saves)
+    problem = None if waits else _joined(saves)
+    failed = next((p for p in meeting.all(problem) if p is not None), None)
+    if waits:
+        for save in saves:
+            save.given_up = failed is not None
+        problem = _joined(saves)
+    saves.clear()
+    meeting.agree(failed or problem)
+
+
+def _joined(saves: Sequence[_Save]) -> Exception | None:
+    for save in saves:
         save.thread.join()
-        problem = problem or save.problem
-    current().saves.clear()
-    meeting.agree(problem)
+    return next((save.problem for save in saves if save.problem is not None), None)
