@@ -209,8 +209,12 @@ def splitting_order(placements: Sequence[Placement]) -> list[int]:
     >>> splitting_order((Shard(0, shard_order=1), Replicate(), Shard(0)))
     [2, 0]
     """
-    axes = [axis for axis, p in enumerate(placements) if isinstance(p, Shard)]
-    if any(placements[axis].order for axis in axes):        # type: ignore[attr-defined]
+    axes, ordered = [], False
+    for axis, p in enumerate(placements):
+        if type(p) is Shard:
+            axes.append(axis)
+            ordered = ordered or p.order > 0
+    if ordered:
         axes.sort(key=lambda axis: placements[axis].order)  # type: ignore[attr-defined]
     return axes
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.placements import Partial, Placement, splitting_order
+from minipd.dist.placements import Partial, Placement, Shard, splitting_order
 from minipd.framework import dtype as dtypes
 from minipd.framework.dim import DimExpr, exact_div
 
@@ -64,7 +64,7 @@ def split_axes(placements: Sequence[Placement], dim: int) -> tuple[int, ...]:
     >>> split_axes((Shard(0, shard_order=1), Shard(1), Shard(0)), 0)
     (2, 0)
     """
-    return tuple(axis for axis in splitting_order(placements) if placements[axis].dim == dim)      # type: ignore
+    return tuple(axis for axis in splitting_order(placements) if placements[axis].is_shard(dim))
 
 
 def local_window(shape: Sequence[Any], mesh: ProcessMesh, placements: Sequence[Placement],
@@ -82,7 +82,8 @@ def local_window(shape: Sequence[Any], mesh: ProcessMesh, placements: Sequence[P
     at = mesh.coordinate(rank)
     sizes, offsets = list(shape), [0] * len(shape)
     for axis in splitting_order(placements):
-        p: Any = placements[axis]
+        p = placements[axis]
+        assert isinstance(p, Shard)
         if p.factor > 1:
             return _only_window(shape, mesh, placements, rank)
         sizes[p.dim], offset = chunk(sizes[p.dim], mesh.sizes[axis], at[axis])
@@ -178,16 +179,15 @@ def local_shape(shape: Sequence[Any], mesh: ProcessMesh, placements: Sequence[Pl
     >>> local_shape((12, 3), parse_mesh("tp=2"), (Shard(0, split_factor=3),), 1)
     (6, 3)
     """
-    check_factors(shape, mesh, placements)
     at = mesh.coordinate(rank)
     sizes = list(shape)
     for axis in splitting_order(placements):
         p: Any = placements[axis]
-        extent = sizes[p.dim]
-        if type(extent) is DimExpr:
-            part = extent if p.factor == 1 else exact_div(extent, p.factor, f"dimension {extent} in {p.factor} parts")
-        else:
-            part = extent // p.factor
+        part = sizes[p.dim]
+        if p.factor > 1:
+            check_factors(shape, mesh, placements)
+            part = exact_div(part, p.factor, f"dimension {part} in {p.factor} parts") if type(part) is DimExpr else (
+                part // p.factor)
         sizes[p.dim] = p.factor * chunk(part, mesh.sizes[axis], at[axis])[0]
     return tuple(sizes)
 

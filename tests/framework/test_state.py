@@ -55,7 +55,7 @@ ALLOWED = {
     "passes/table.py": {"MAKERS": IMPORTED},
     "dist/spmd/table.py": {"RULES": IMPORTED},
     "dist/placements.py": {"_shard": ANSWERS, "_replicate": ANSWERS, "_partial": ANSWERS},
-    "dist/reshard/plan.py": {"_plan": ANSWERS},
+    "dist/reshard/plan.py": {"plan": ANSWERS},
     "dist/reshard/across.py": {"plan_across": ANSWERS, "exchanged": ANSWERS, "like_to_like": ANSWERS},
     "dist/reshard/between.py": {"plan_between": ANSWERS},
 }

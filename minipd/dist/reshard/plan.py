@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.placements import Replicate, canonical, check_placements
+from minipd.dist.placements import Replicate, Shard, canonical, check_placements
 from minipd.dist.reshard import cost
 from minipd.dist.reshard.steps import COLLECTIVES, AnyStep, Exchange, Placements, Step, right_steps
 from minipd.framework.dim import is_symbolic
@@ -37,6 +37,8 @@ class Plan(tuple[AnyStep, ...]):
     ndim: int
     #: each step, with the placements before and after it
     stages: tuple[tuple[AnyStep, Placements, Placements], ...]
+    #: whether a split factor parts a dimension at some time
+    parted: bool
 
     @classmethod
     def of(cls, steps: Iterable[AnyStep], src: Placements, dst: Placements, mesh: ProcessMesh, ndim: int) -> Plan:
@@ -46,10 +48,12 @@ class Plan(tuple[AnyStep, ...]):
         for step in self:
             placed.append(step.applied(placed[-1]))
         self.stages = tuple(zip(self, placed[:-1], placed[1:], strict=True))
+        self.parted = any(isinstance(p, Shard) and p.factor > 1 for placements in placed for p in placements)
         return self
 
 
-def plan(src: Placements, dst: Placements, mesh: ProcessMesh, ndim: int, shape: Sequence[Any] | None = None) -> Plan:
+@functools.lru_cache(maxsize=4096)
+def plan(src: Placements, dst: Placements, mesh: ProcessMesh, ndim: int, shape: tuple | None = None) -> Plan:
     """The steps that bring a tensor of `ndim` dimensions from placements `src` to `dst`; () if there is nothing to do.
 
     Axes of size 1 need none: a lone rank holds the same whatever its placement is called.
@@ -67,17 +71,11 @@ def plan(src: Placements, dst: Placements, mesh: ProcessMesh, ndim: int, shape: 
     >>> print(describe(plan((Shard(0), Shard(0)), swapped, mesh, 1, (8,)), mesh))
     every rank: [Shard(dim=0), Shard(dim=0)] -> [Shard(dim=0, shard_order=1), Shard(dim=0)]  (exchange)
     """
-    return _plan(tuple(src), tuple(dst), mesh, ndim,
-                 None if shape is None or is_symbolic(tuple(shape)) else tuple(shape))
-
-
-@functools.lru_cache(maxsize=4096)
-def _plan(src: Placements, dst: Placements, mesh: ProcessMesh, ndim: int, shape: tuple | None) -> Plan:
     start = without_lone(check_placements(src, mesh, ndim, "reshard from"), mesh)
     goal = without_lone(check_placements(dst, mesh, ndim, "reshard to"), mesh)
     dear, found = _cheapest(start, goal, mesh, ndim, shape)
-    if shape is not None and len(found) > 1 and {"all_gather", "all_to_all"} & {*collectives(found)} and (
-            mesh.size <= FEW):                  # else every rank sends what it must
+    gathers = len(found) > 1 and {"all_gather", "all_to_all"} & {*collectives(found)}  # else all is sent that must be
+    if gathers and shape is not None and not is_symbolic(shape) and mesh.size <= FEW:
         _, found = _cheapest(start, goal, mesh, ndim, shape, most=dear)
     return Plan.of(found, start, goal, mesh, ndim)
 
@@ -91,7 +89,7 @@ def _cheapest(start: Placements, goal: Placements, mesh: ProcessMesh, ndim: int,
               most: Any = 0) -> tuple[Any, tuple[AnyStep, ...]]:
     """(cost, steps): Dijkstra's search.  Between equally dear ways the fewest bytes decide, then the fewest steps, then
     which was found first.   most: what a way with an exchange in it may cost."""
-    largest = 0 if shape is None else max(range(ndim), key=shape.__getitem__, default=0)
+    largest = 0 if shape is None or is_symbolic(shape) else max(range(ndim), key=shape.__getitem__, default=0)
     queue: list[tuple[Any, Any, int, int, Placements, tuple[AnyStep, ...]]] = [(0, 0, 0, 0, start, ())]
     done: set[Placements] = set()
     found = 0

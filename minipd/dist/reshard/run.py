@@ -44,7 +44,7 @@ def run_steps(x: Any, local: Any, steps: Plan, run: Callable, rank: int) -> Any:
                          rank)
             continue
         s = _Step(x, steps.mesh, step.axis, before, after, run, rank)
-        local = run_parted(s, local) if s.parted or step.action == "pad" else run_step(s, local)
+        local = run_parted(s, local) if steps.parted or step.action == "pad" else run_step(s, local)
     return local
 
 
@@ -98,11 +98,6 @@ class _Step:
         self.mesh, self.src, self.dst = mesh, before[axis], after[axis]
         self.group = mesh.group(rank, axis)
         self.index = mesh.coordinate(rank)[axis]
-
-    @property
-    def parted(self) -> bool:
-        """Whether what a rank holds before or after it is more than one block."""
-        return any(isinstance(p, Shard) and p.factor > 1 for p in (*self.before, self.dst))
 
     def sizes(self, placements: tuple, dim: int) -> tuple:
         """The members' extents along `dim`."""
