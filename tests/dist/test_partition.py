@@ -32,10 +32,10 @@ from minipd.parallel.static_step import StaticStep
 from minipd.parallel.step import EagerStep, shard_model
 from minipd.static import InputSpec
 from minipd.static.nn import cond, while_loop
+from tests.dist.every_rule import cut
 from tests.dist.programs import completed, run_on
 from tests.dist.ranks import on_mesh
-from tests.dist.simulated import split
-from tests.dist.test_rows_on_mesh import OF_A_TABLE, PLACED, calls, close
+from tests.dist.test_rows_on_mesh import PLACED, calls, close
 
 R, P = Replicate(), Partial()
 S0, S1 = Shard(0), Shard(1)
@@ -125,21 +125,22 @@ def trace_input(tracer):
 
 
 # ------------------------------------------------------------------------------------------------ every operator
-@pytest.mark.parametrize("name", [name for name in PLACED if name not in OF_A_TABLE])
-@settings(max_examples=8)
+@pytest.mark.parametrize("name", PLACED)
+@settings(max_examples=3)
 @given(data=st.data())
 def test_a_row_in_a_program(name, data):
     check_in_a_program(name, *data.draw(calls(name)))
 
 
-@pytest.mark.parametrize("name", OF_A_TABLE)
-@settings(max_examples=2)
+@pytest.mark.long
+@pytest.mark.parametrize("name", PLACED)
+@settings(max_examples=40)
 @given(data=st.data())
-def test_a_row_of_a_table_in_a_program(name, data):
+def test_a_row_in_a_program_in_many_placements(name, data):
     check_in_a_program(name, *data.draw(calls(name)))
 
 
-def check_in_a_program(name, case, placements):
+def check_in_a_program(name, case, mesh, placements):
     """Values and gradients are those of one rank, and the collectives those of eager ranks."""
     placements = [p if p is None else tuple(R if q.is_partial() else q for q in p) for p in placements]
     row, wrt = ROWS[name], case.differentiable()
@@ -174,7 +175,7 @@ def check_in_a_program(name, case, placements):
     feed = {**arrays, **{f"s{i}": s for i, (s, v) in enumerate(zip(seeds, traced.output_values, strict=True))
                          if losses and wrt and not v.stop_gradient}}
     placed = {f"x{i}": p for i, p in enumerate(placements) if p is not None}
-    ran = run_on("x=2,y=2", traced.program, placed, feed)
+    ran = run_on(mesh.text(), traced.program, placed, feed)
 
     outs, gs = derivatives([Tensor(x.copy()) if isinstance(x, np.ndarray) else x for x in case.inputs])
     close([ran.outputs[n] for n in traced.outputs], [o.numpy() for o in outs], "result")
@@ -183,11 +184,11 @@ def check_in_a_program(name, case, placements):
 
     def eager(mesh):
         xs = [x if p is None and not isinstance(x, np.ndarray) else Tensor(x) if p is None else
-              dtensor_from_local(split(x, MESH, p, RNG)[current().rank], mesh, p, x.shape)
+              dtensor_from_local(cut(x, mesh, p, RNG)[current().rank], mesh, p, x.shape)
               for x, p in zip(case.inputs, placements, strict=True)]
         derivatives(xs)
         return dict(current().comm.counts)
-    assert ran.collectives == on_mesh("x=2,y=2", eager)
+    assert ran.collectives == on_mesh(mesh, eager)
 
 
 def metas(row, case):
@@ -215,7 +216,7 @@ def test_state_is_written_as_it_is_read():
         ran = run_on("dp=2,tp=2", program.clone(), {"x": [S0, R], "w": placed}, {"x": X}, {"w": np.ones(4)})
         want = 1 - 0.5 * X.sum(0)
         for rank, scope in enumerate(ran.state):
-            parts = split(want, MESH, placed, RNG)
+            parts = cut(want, MESH, placed, RNG)
             np.testing.assert_allclose(scope["w"], parts[rank])
 
 
@@ -325,7 +326,9 @@ def test_branches_loops_and_their_gradients(f, placed):
         grads = grad(out, xs, Tensor(seed), allow_unused=True)
         want = [out.numpy()] + [np.zeros((6, 4)) if g is None else g.numpy() for g in grads]
         close([ran.outputs[n] for n in ("output_0", "g0", "g1")], want, f"{f.__name__}: output or gradient")
-        assert all(c == ran.collectives[0] for c in ran.collectives)
+        # an exchange of blocks is not the same for every rank
+        counts = [{k: n for k, n in c.items() if k not in ("send", "recv")} for c in ran.collectives]
+        assert all(c == counts[0] for c in counts)
 
 
 def test_a_branch_is_printed_and_read_back():
