@@ -142,7 +142,7 @@ for name, function in functions.items():
 # %% [markdown]
 # ## Reshard: every pair
 #
-# From the row to the column on `tp=2`, for a tensor of two dimensions. Which entries need two steps, and why?
+# From the row to the column on `tp=2`, for a tensor of two dimensions. Which entries send nothing, and why?
 
 # %%
 one = parse_mesh("tp=2")
@@ -158,7 +158,7 @@ for p in choices:
 viz.reshard((4, 6), two, [P, R], [R, S(0)])
 
 # %% [markdown]
-# And here the inner axis must be gathered first, or rows would be permuted.
+# Here a gather over `dp` alone would permute rows; so the ranks that have the rows in question send them.
 
 # %%
 viz.reshard((4, 2), two, [S(0), S(0)], [R, S(0)])
