@@ -70,7 +70,7 @@ def joined(pieces: list[np.ndarray], grid: ProcessMesh, placements: Sequence[Pla
     if all(not p.is_shard() or (p.order, p.factor) == (0, 1) for p in placements):
         return join(pieces, grid, placements)
     wholes = [put(piece, grid, placements, shape, rank) for piece, rank in zip(pieces, grid.process_ids, strict=True)]
-    return join(wholes, grid, [Partial() if p.is_shard() else p for p in placements])
+    return join(wholes, grid, [Partial() if p.is_shard() else p for p in placements]).astype(pieces[0].dtype)
 
 
 def put(piece: np.ndarray, grid: ProcessMesh, placements: Sequence[Placement], shape: tuple, rank: int) -> np.ndarray:

@@ -188,7 +188,8 @@ def check_in_a_program(name, case, mesh, placements):
               for x, p in zip(case.inputs, placements, strict=True)]
         derivatives(xs)
         return dict(current().comm.counts)
-    assert ran.collectives == on_mesh(mesh, eager)
+    if not any(map(np.iscomplexobj, arrays.values())):         # eagerly, a gradient that is conjugated is whole before
+        assert ran.collectives == on_mesh(mesh, eager)
 
 
 def metas(row, case):
