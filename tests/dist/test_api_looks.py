@@ -114,5 +114,3 @@ def test_split_makes_a_layer_of_a_program():
 def test_what_is_left_to_the_caller():
     dist.enable_auto_dp()
     assert "NotImplementedError: enable_auto_dp: expected one rank, got 2" in refused(lambda m: dist.enable_auto_dp())
-    assert "NotImplementedError: to_distributed: expected the caller to choose" in refused(
-        lambda m: dist.to_distributed(None, None, None, 2))

@@ -12,6 +12,7 @@ import minipd.distributed as dist
 from minipd import nn
 from minipd.dist.placements import Partial, Replicate, Shard
 from minipd.framework.rank import current
+from minipd.io import DataLoader, TensorDataset
 from minipd.nn import functional as F
 from tests.dist.ranks import on_mesh
 from tests.dist.refused import refused
@@ -210,3 +211,34 @@ def test_a_plan_that_meets_no_layer():
         with pytest.warns(UserWarning, match="got no config"):
             assert dist.parallelize(1, 2) == (1, 2)
     on_mesh("mp=2", run)
+
+
+def test_to_distributed():
+    """Data parallel: the losses of one rank."""
+    x = np.random.default_rng(1).normal(size=(7, 8)).astype("float32")
+
+    def run(mesh):
+        paddle.seed(3)
+        model = Block()
+        adamw = paddle.optimizer.AdamW(0.1, parameters=model.parameters())
+        loader = DataLoader(TensorDataset([x]), batch_size=4)
+        if mesh is not None:
+            model, adamw, loader = dist.to_distributed(model, adamw, loader, device_num=2)
+        losses = []
+        for batch, in loader:
+            loss = (model(batch) ** 2).mean()
+            loss.backward()
+            adamw.step()
+            adamw.clear_grad()
+            losses.append(loss.item())
+        return losses
+    alone = run(None)
+    for losses in on_mesh("dp=2", run):
+        np.testing.assert_allclose(losses, alone, rtol=1e-5)
+    config = dist.auto_parallel.high_level_api.ToDistributedConfig()
+    config.sequence_parallel = True
+    for how, text in [({"config": config}, "NotImplementedError: to_distributed: expected data parallelism, got a"),
+                      ({"node_num": 0}, "ValueError: to_distributed: expected positive numbers, got device_num=2"),
+                      ({"node_num": 3}, "ValueError: shard_dataloader: expected a mesh of the ranks 0 to 1")]:
+        assert refused(lambda m, h=how: dist.to_distributed(Block(), None, DataLoader(TensorDataset([x])), 2, **h)
+                       ).startswith(text)

@@ -12,7 +12,7 @@
     annotated.py    shard_op and split: an operator, or a layer, with placements of its own
     plans.py        what tensor and sequence parallelism do to a layer
     parallelize.py  ... to the layers of a model, found by their names
-    automatic.py    what Paddle chooses by itself, refused by name
+    automatic.py    to_distributed: data parallelism that is chosen for the caller
 """
 
 from minipd.dist.api.layers import shard_layer
