@@ -13,6 +13,7 @@ These are pure: they see shapes and placements, never data and no communicator. 
     crossing.py     how a value goes to another mesh, and what ranks have that are not in it
     completion.py   placements for every value of a global program
     partition.py    and the program of one rank; control_flow.py: branches and loops, for both
+    static/         programs in stages that print and draw, and `to_static`
     comm/           how ranks talk: simulated in one process, or through MPI
     launch.py       starts ranks as processes, on this host or others (hosts.py); worker.py is such a process, spawn.py
                     starts them for a function
