@@ -39,6 +39,9 @@ def entry(t: Tensor) -> dict[str, Any]:
         found["mesh"] = dict(zip(p.mesh.names, p.mesh.sizes, strict=True))
         found["ranks"] = p.mesh.process_ids
         found["split"] = [q.get_dim() if isinstance(q, Shard) else None for q in p.placements]
+        order = [q.get_co_shard_order() if isinstance(q, Shard) else 0 for q in p.placements]
+        if any(order):                                  # axes do not split a dimension in the order of the mesh
+            found["order"] = order
     return found
 
 
@@ -68,7 +71,9 @@ class Stored:
         self.name, self.shape, self.ranks = name, tuple(found["shape"]), list(found["ranks"])
         self.dtype = dtypes.to_np(found["dtype"])
         sizes = found.get("mesh") or {"rank": len(self.ranks)}
-        placements: list[Placement] = [Replicate() if d is None else Shard(d) for d in found.get("split", [None])]
+        split = found.get("split", [None])
+        placements: list[Placement] = [Replicate() if d is None else Shard(d, shard_order=order) for d, order in
+                                       zip(split, found.get("order", [0] * len(split)), strict=True)]
         if math.prod(sizes.values()) != len(self.ranks) or len(sizes) != len(placements):
             raise ValueError(f"{name}: expected one rank per place of the mesh {sizes}, and one placement per axis")
         mesh = ProcessMesh(shape=tuple(sizes.values()), process_ids=self.ranks, dim_names=list(sizes))

@@ -166,7 +166,7 @@ def test_a_checkpoint_is_not_overwritten_and_what_an_interrupted_save_left_is(tm
 MESH = parse_mesh("dp=2,tp=2")
 S, R = Shard, Replicate()
 PLACED = {"rows": [S(0), R], "columns": [R, S(1)], "both": [S(0), S(0)], "crossed": [S(1), S(0)], "all": [R, R],
-          "few": [S(0), S(0)]}
+          "few": [S(0), S(0)], "turned": [S(0, shard_order=1), S(0)]}
 
 
 def sharded(mesh=MESH, values=None, placed=PLACED):
@@ -180,7 +180,7 @@ def sharded(mesh=MESH, values=None, placed=PLACED):
 
 def odd_values():
     """Every kind of bits: denormals, infinities, NaNs with a payload, -0."""
-    bits = np.random.default_rng(3).integers(0, 2**64, (6, 5, 7), np.uint64)
+    bits = np.random.default_rng(3).integers(0, 2**64, (7, 5, 7), np.uint64)
     found = dict(zip(PLACED, bits.view(np.float64), strict=True))
     found["all"][0, :4] = [-0.0, np.inf, 5e-324, np.nan]
     return {**found, "few": found["few"][:1]}
