@@ -166,7 +166,7 @@ class _Axes:
         same mesh axes; else it is plain.  It is as well where a rule looks at blocks of rows.  A lead is asked alone,
         and operands of which only the shape is read where no other is split."""
         n = self.notation
-        styles = set()
+        styles: set[tuple] = set()
         for asked in ((n.lead,) if n.lead is not None else tuple(self.data), n.shape_only):
             for i in () if styles else asked:
                 own = [axis for axis, p in enumerate(self.placements[i]) if self._letter(i, p) == letter]

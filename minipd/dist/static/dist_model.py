@@ -192,7 +192,8 @@ class DistModel:
         key = (mode, passes, mean, *(tuple(g.key for g in part) for part in named),
                tuple(_placement(t) for t in state_of(self.layer, self.loss).values()))
         if key not in self._made:
-            step = trace_step(mode, self.layer, self.loss, self.optimizer, *named, self._casting, passes, mean)
+            step = trace_step(mode, self.layer, self.loss, self.optimizer, named[0], named[1], self._casting, passes,
+                              mean)
             self._made[key] = Made(step, [*named[0], *named[1]], self._fusions())
         self._last[mode] = self._made[key]
         return self._made[key], [t for part in parts for group in part for t in group]
