@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from minipd.framework import dtype as dtypes
-from minipd.framework.dim import exact_div
+from minipd.framework.dim import exact_div, same
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import op
 from minipd.framework.tensor import Tensor
@@ -99,7 +99,8 @@ def _shape(what: str, q: Any, k: Any, v: Any) -> Meta:
     if not fits:
         raise ValueError(f"{what}: expected q [B, Sq, H, D], k [B, Sk, Hkv, D] and v [B, Sk, Hkv, Dv] of one dtype, "
                          f"got {', '.join(map(describe, (q, k, v)))}")
-    exact_div(q.shape[2], k.shape[2], f"{what}: the heads of q {describe(q)} for each of k {describe(k)}")
+    if not (same(q.shape[2], 0) and same(k.shape[2], 0)):          # a rank may have no heads
+        exact_div(q.shape[2], k.shape[2], f"{what}: the heads of q {describe(q)} for each of k {describe(k)}")
     return Meta((*q.shape[:3], v.shape[3]), q.dtype)
 
 
