@@ -15,7 +15,7 @@ R = Replicate()
 REDUCE = {"sum": np.add, "avg": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum,
           "any": np.logical_or, "all": np.logical_and}
 #: dtype -> the reductions that it has
-KINDS = {"float64": ("sum", "max", "min", "prod", "avg"), "int64": ("sum", "max", "min", "prod"),
+KINDS = {"float64": ("sum", "max", "min", "prod", "avg"), "int64": ("sum", "max", "min", "prod", "avg"),
          "bool": ("any", "all")}
 
 
@@ -100,8 +100,9 @@ def value(held, mesh, placements, shape, dtype):
     for axis in reversed(partial):
         op, n = placements[axis].op, mesh.sizes[axis]
         outer = {place[:-1] for place in found}
-        reduced = {place: REDUCE[op].reduce([found[*place, i] for i in range(n)]) for place in outer}
-        found = {place: total / n if op == "avg" else total for place, total in reduced.items()}
+        totals = {place: REDUCE[op].reduce([found[*place, i] for i in range(n)]) for place in outer}
+        divided = np.floor_divide if dtype == "int64" else np.true_divide
+        found = {place: divided(total, n) if op == "avg" else total for place, total in totals.items()}
     return found[()]
 
 

@@ -4,6 +4,7 @@ communicator counts the bytes that the plan foretells."""
 from __future__ import annotations
 
 import collections
+import itertools
 import math
 
 import numpy as np
@@ -257,3 +258,20 @@ def test_the_cost_is_that_of_the_rank_that_sends_most(data):
             assert dear == amount + (cost.ALPHA * (1 + hops) if step.action in COLLECTIVES else 0)
         else:
             assert amount >= cost.ITEM * max(amounts)           # or what a rank gets, if that is more
+
+
+@pytest.mark.parametrize(("dtype", "kind"), [
+    *itertools.product(["int8", "uint8", "int32", "float16"], ["sum", "avg", "max", "min", "prod"]),
+    ("bool", "any"), ("bool", "all")])
+def test_every_reduction_of_every_kind_of_number(dtype, kind):
+    """There and back over three ranks: what one rank keeps, or all do, reduces to the value; 3 x 100 needs 9 bits."""
+    x, three = np.array([0, 1, 100, 5]).astype(dtype), ProcessMesh([0, 1, 2])
+
+    def run(rank):
+        v = DistValue(x, x.shape, x.dtype, three, (R,))
+        for placements in ((S(0),), (Partial(kind),), (S(0),), (R,), (Partial(kind),), (R,)):
+            v = DistValue(run_plan(v, placements, RUN, rank), x.shape, x.dtype, three, placements)
+        return v.local
+    for got, *_ in on_ranks(3, run):
+        np.testing.assert_array_equal(got, x)
+        assert got.dtype == x.dtype

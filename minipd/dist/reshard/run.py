@@ -137,13 +137,23 @@ def run_step(s: _Step, local: Any) -> Any:
 
 def resolve(s: _Step, local: Any, src: Partial, dst: Placement) -> Any:
     """A Partial becomes whole (all_reduce), or each rank's chunk of the whole (reduce_scatter, half the traffic)."""
-    op = REDUCTION.get(src.op, src.op)
     if isinstance(dst, Shard):
-        local = s.call("reduce_scatter", local, group=s.group, index=s.index, axis=dst.dim,
-                       sizes=s.sizes(s.after, dst.dim), op=op)
-    else:
-        local = s.call("all_reduce", local, group=s.group, op=op)
-    return averaged(s, local, src)
+        return reduced(s, local, src, "reduce_scatter", index=s.index, axis=dst.dim, sizes=s.sizes(s.after, dst.dim))
+    return reduced(s, local, src, "all_reduce")
+
+
+def reduced(s: _Step, local: Any, src: Partial, name: str, **attrs: Any) -> Any:
+    """The collective that reduces what the ranks hold.  An average is a sum, divided; of whole numbers it is rounded
+    down, and added up in 64 bits."""
+    dtype = local.dtype
+    whole = src.op == "avg" and dtype.kind in "iu"
+    if whole:
+        local = s.call("cast", local, dtype=np.dtype(np.int64))
+    local = s.call(name, local, group=s.group, op=REDUCTION.get(src.op, src.op), **attrs)
+    if whole:
+        ranks = s.run(ROWS["full"], [], {"shape": (), "value": len(s.group), "dtype": np.dtype(np.int64)})
+        return s.call("cast", s.run(ROWS["floor_divide"], [local, ranks], {}), dtype=dtype)
+    return s.call("scale", local, scale=1.0 / len(s.group)) if src.op == "avg" else local
 
 
 def run_parted(s: _Step, local: Any) -> Any:
@@ -166,9 +176,7 @@ def run_parted(s: _Step, local: Any) -> Any:
     sizes, axis = tuple(n // dst.factor for n in s.sizes(s.after, dst.dim)), dst.dim + (dst.factor > 1)
     local = _split(s, local, dst)
     if isinstance(src, Partial):
-        local = s.call("reduce_scatter", local, group=s.group, index=s.index, axis=axis, sizes=sizes,
-                       op=REDUCTION.get(src.op, src.op))
-        return averaged(s, _merged(s, local, dst), src)
+        return _merged(s, reduced(s, local, src, "reduce_scatter", index=s.index, axis=axis, sizes=sizes), dst)
     start = sum(sizes[:s.index])
     local = s.call("slice", local, axes=(axis,), starts=(start,), ends=(start + sizes[s.index],))
     return _merged(s, local, dst)
@@ -200,8 +208,3 @@ def _merged(s: _Step, local: Any, p: Shard) -> Any:
         return local
     n = local.shape[p.dim] * local.shape[p.dim + 1]
     return s.call("reshape", local, shape=(*local.shape[:p.dim], n, *local.shape[p.dim + 2:]))
-
-
-def averaged(s: _Step, local: Any, src: Partial) -> Any:
-    """A sum over the group made the average, if that is what the parts are of."""
-    return s.call("scale", local, scale=1.0 / len(s.group)) if src.op == "avg" else local
