@@ -19,7 +19,8 @@ from minipd.dist.launch import find_mpiexec
 
 FOLDER = Path(__file__).parent / "guide"
 ROOT = Path(__file__).parents[2]
-TRAINING = ["data_parallel", "tensor_parallel", "pipeline_parallel", "hybrid_parallel", "global_input"]
+TRAINING = ["data_parallel", "tensor_parallel", "pipeline_parallel", "hybrid_parallel", "global_input",
+            "without_labels"]
 OTHERS = ["tensors", "layers", "parallelized", "static_model", "checkpoint"]
 ALL = [(script, "eager") for script in TRAINING + OTHERS] + [(script, "static") for script in TRAINING]
 needs_mpi = pytest.mark.skipif(find_mpiexec() is None or importlib.util.find_spec("mpi4py") is None,
@@ -46,6 +47,10 @@ def simulated(ranks, scripts, folder):
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_on_simulated_ranks(ranks, tmp_path):
     simulated(ranks, ALL, tmp_path)
+
+
+def test_ranks_in_any_order(tmp_path):
+    simulated(6, [("tensors", "eager")], tmp_path)
 
 
 def test_three_kinds_of_parallelism_on_eight_ranks(tmp_path):

@@ -83,6 +83,14 @@ if n == 4 and not refused:
             assert y.placements == list(after)
             np.testing.assert_array_equal(y.numpy(), whole)
 
+if n == 6:                                              # ranks in any order
+    grid = dist.ProcessMesh([[2, 4, 5], [0, 1, 3]], dim_names=["x", "y"])
+    t = dist.shard_tensor(paddle.to_tensor([[1, 2, 3], [4, 5, 6], [7, 8, 9], [10, 11, 12]]), grid,
+                          [dist.Shard(0), dist.Shard(1)])
+    row, column = np.argwhere(np.array([[2, 4, 5], [0, 1, 3]]) == rank)[0]
+    np.testing.assert_array_equal(t._local_value().numpy(),
+                                  [[6 * row + column + 1], [6 * row + column + 4]])
+
 # ---- operators keep placements, a sum over what is split is partial, gradients come as their tensors are placed
 x = dist.shard_tensor(dense, mesh, [dist.Shard(0)])
 x.stop_gradient = False
@@ -97,6 +105,13 @@ assert x.grad.placements == [dist.Shard(0)]
 np.testing.assert_array_equal(x.grad.numpy(), np.full([6, 12], 5.0))
 np.testing.assert_allclose(w.grad.numpy(), np.repeat(whole.sum(0)[:, None], 5, 1))
 x.clear_grad()
+
+a = dist.shard_tensor(paddle.to_tensor([[1, 2], [3, 4]]), mesh, [dist.Replicate()])
+b = dist.shard_tensor(paddle.to_tensor([[5, 6], [7, 8]]), mesh, [dist.Shard(0)])
+c = paddle.matmul(a, b)
+d = paddle.nn.functional.relu(c)
+assert c.placements == [dist.Partial()] and d.placements == [dist.Replicate()]
+assert d.tolist() == [[19, 22], [43, 50]]
 
 # ---- to other meshes: a part, and another part; every rank calls it
 if n >= 2 and not refused:
