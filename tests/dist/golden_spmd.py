@@ -149,8 +149,8 @@ CALLS = {
 }
 #: operands that are no floats
 INTEGERS = {"embedding": 0, "c_embedding": 1, "gather": 1, "gather_nd": 1, "index_select": 1, "scatter": 1,
-            "take_along_axis": 1, "put_along_axis": 1, "c_softmax_with_cross_entropy": 1, "scatter_nd_add": 1, "one_hot": 0,
-            "cross_entropy_with_softmax": 1}
+            "take_along_axis": 1, "put_along_axis": 1, "c_softmax_with_cross_entropy": 1, "scatter_nd_add": 1,
+            "one_hot": 0, "cross_entropy_with_softmax": 1}
 BOOLEANS = {"all": 0, "any": 0, "where": 0}
 
 

@@ -44,9 +44,9 @@ from minipd.dist.spmd import (  # noqa: F401  (their rules enter the table when 
     spectral,
     windows,
 )
-from minipd.dist.spmd.inference import infer
+from minipd.dist.spmd.inference import infer, infer_backward
 from minipd.dist.spmd.table import DECOMPOSE, RULES, Inferred, attach, spmd, spmd_placed
 
-__all__ = ["DECOMPOSE", "RULES", "Inferred", "infer", "spmd", "spmd_placed"]
+__all__ = ["DECOMPOSE", "RULES", "Inferred", "infer", "infer_backward", "spmd", "spmd_placed"]
 
 attach()

@@ -28,15 +28,15 @@ def layer_norm(x: Any, scale: Any, bias: Any, *, epsilon: float = 1e-5) -> Notat
 
 @spmd("standardize")
 def standardize(x: Any, *, axis: tuple[int, ...], epsilon: float = 1e-5) -> Notation:
-    """(out, mean, variance).  Over a split dimension the two means become sums and small all-reduces: the statistics
-    are those of the whole tensor, as in a synchronised batch normalisation.  (Of nothing there is no mean.)
+    """(out, mean, variance).  Over a split batch, dimension 0, the two means become sums and small all-reduces: the
+    statistics are those of the whole batch, as in a synchronised batch normalisation.  (Of nothing there is no mean.)
+    Within an image what is reduced is whole, as in Paddle.
     """
     word = letters(len(x.shape))
     small = "".join("1" if i in axis else letter for i, letter in enumerate(word))
-    gone = "".join(word[i] for i in axis)
-    empty = any(same(d, 0) for d in x.shape)
-    return Notation((word,), (word, small, small), whole=gone if empty else "",
-                    decompose="" if empty else gone)
+    batch = word[:1] if 0 in axis and not any(same(d, 0) for d in x.shape) else ""
+    return Notation((word,), (word, small, small), decompose=batch,
+                    whole="".join(word[i] for i in axis if word[i] != batch))
 
 
 @spmd("fused_rotary_position_embedding")
