@@ -18,6 +18,7 @@ These are pure: they see shapes and placements, never data and no communicator. 
     launch.py       starts ranks as processes, on this host or others (hosts.py); worker.py is such a process, spawn.py
                     starts them for a function
     checkpoint/     states saved on one mesh and loaded on another
+    joining.py      how a process that was started finds the other ranks, and leaves them
     group.py        ranks that know each other; collective/: Paddle's collectives on ordinary tensors
 """
 

@@ -2,7 +2,7 @@
 
 Each rank is a process that mpiexec starts, on this host or on several; it runs the script in `worker.py`, which sees to
 it that a rank that raises or dies ends all of them within seconds and says which it was.  In the script, whatever
-needs the other ranks finds them (`group.current_comm`).  `python -m minipd.distributed.launch` is the same with
+needs the other ranks finds them (`joining.current_comm`).  `python -m minipd.distributed.launch` is the same with
 Paddle's options.
 
 Ctrl-C.  The launcher passes SIGINT on to mpiexec, and mpiexec to every rank, once.  A rank that does nothing about it

@@ -271,9 +271,9 @@ def shown(error: BaseException) -> str:
 def meet_at_the_end(MPI: Any) -> None:
     """Wait for the others, and hear of messages that were never received.  A rank that has never needed the others
     joins them now: one that waits for it must learn that it ends."""
-    group = sys.modules.get("minipd.dist.group")
-    if group is not None and SIZE > 1 and not MPI.Is_finalized():
-        group.leave_ranks()
+    joining = sys.modules.get("minipd.dist.joining")
+    if joining is not None and SIZE > 1 and not MPI.Is_finalized():
+        joining.leave_ranks()
 
 
 def tell_paddles_way() -> None:
