@@ -32,7 +32,7 @@ def kinds_of(x):
     """The reductions whose parts can make x."""
     if x.dtype == bool:
         return ["any", "all"]
-    if x.dtype.kind == "i":
+    if x.dtype.kind in "iu":
         return ["sum", "max", "min", "prod"]
     if not np.isfinite(x).all() or (np.signbit(x.real) & (x == 0)).any():       # no sum is -0
         return []
@@ -53,7 +53,7 @@ def draw_placements(row, operands, mesh, rng):
         drawn = [choices[rng.integers(len(choices))] for _ in mesh.sizes]
         found.append(check_placements(styled(x, drawn, mesh, rng), mesh, x.ndim))
     tensors = [i for i, p in enumerate(found) if p is not None]
-    sums = [i for i in tensors if "sum" in kinds_of(operands[i]) and operands[i].dtype.kind != "i"]
+    sums = [i for i in tensors if "sum" in kinds_of(operands[i]) and operands[i].dtype.kind not in "iu"]
     if sums and not rng.integers(3):    # else blocks of several operands are rarely Partial together
         axis, block = rng.integers(mesh.ndim), sums if rng.integers(2) else [sums[rng.integers(len(sums))]]
         for i in tensors:

@@ -47,9 +47,12 @@ def random_parts(array, op, ways, rng):
         other = rng.integers(0, 2, (ways, *array.shape)).astype(bool)
         return [np.asarray(np.where(owner == i, array, array & other[i] if op == "any" else array | other[i]))
                 for i in range(ways)]
-    least = np.iinfo(array.dtype) if array.dtype.kind in "iu" else np.finfo(np.float32)
-    bound, worse = (least.min, -1) if op == "max" else (least.max, 1)
-    others = [array + worse * np.minimum(rng.integers(0, 4, array.shape), abs(bound - array.astype(float)))
+    away, limit = (np.subtract, "min") if op == "max" else (np.add, "max")
+    at_the_end = False
+    if array.dtype.kind in "iu":                    # there is nothing beyond
+        end = getattr(np.iinfo(array.dtype), limit)
+        at_the_end = array <= end + 3 if op == "max" else array >= end - 3
+    others = [np.where(at_the_end, array, away(array, rng.integers(0, 4, array.shape).astype(array.dtype)))
               for _ in range(ways)]
     return [np.where(owner == i, array, other).astype(array.dtype) for i, other in enumerate(others)]
 
