@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parent / "guide"
 ROOT = Path(__file__).parents[2]
 TRAINING = ["data_parallel", "tensor_parallel", "pipeline_parallel", "hybrid_parallel", "global_input",
             "without_labels"]
-OTHERS = ["tensors", "layers", "parallelized", "static_model", "checkpoint"]
+OTHERS = ["tensors", "layers", "parallelized", "static_model", "checkpoint", "small_numbers"]
 ALL = [(script, "eager") for script in TRAINING + OTHERS] + [(script, "static") for script in TRAINING]
 needs_mpi = pytest.mark.skipif(find_mpiexec() is None or importlib.util.find_spec("mpi4py") is None,
                                reason="mpi4py and mpiexec are needed")
@@ -58,8 +58,9 @@ def test_three_kinds_of_parallelism_on_eight_ranks(tmp_path):
 
 
 @needs_mpi
-def test_under_the_launcher(tmp_path):
-    launched(2, "hybrid_parallel", "static", tmp_path)
+@pytest.mark.parametrize(("script", "mode"), [("hybrid_parallel", "static"), ("small_numbers", "eager")])
+def test_under_the_launcher(script, mode, tmp_path):
+    launched(2, script, mode, tmp_path)
 
 
 @needs_mpi
