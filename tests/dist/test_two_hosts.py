@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,10 @@ def on_host(tmp_path_factory):
             ip("-n", name, "addr", "add", f"{address}/24", "dev", f"mpd-{name[-1]}")
             ip("-n", name, "link", "set", "lo", "up")
             ip("-n", name, "link", "set", f"mpd-{name[-1]}", "up")
+        deadline = time.monotonic() + 20
+        while not all(" UP " in ip("-n", n, "-br", "link", "show", f"mpd-{n[-1]}") for n in ADDRESSES):
+            assert time.monotonic() < deadline      # MPI takes no notice of a cable that is not in use yet
+            time.sleep(0.1)
         script, ssh = folder / "on_host", folder / "ssh"
         script.write_text(ON_HOST)
         ssh.write_text(SSH.format(on_host=script, a=ADDRESSES["minipd-a"], b=ADDRESSES["minipd-b"]))
