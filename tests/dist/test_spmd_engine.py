@@ -1,4 +1,4 @@
-"""What inference does with any rule: orders and factors of shards, backwards, rows without a rule, the flag of refusals."""
+"""What inference does with any rule: orders and factors of shards, backwards, rows without a rule, refusals."""
 
 import warnings
 
