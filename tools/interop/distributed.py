@@ -29,7 +29,7 @@ RANKS, SAME = 2, 1e-5
 
 def main(peer: str) -> int:
     """Print a table; the number of scripts that fail or differ."""
-    print(f"{f'on {RANKS} ranks':<24} | Paddle | minipd | largest difference of the losses")
+    print(f"{f'on {RANKS} ranks':<27} | Paddle | minipd | largest difference of the losses")
     failures = 0
     for name, arguments, compares in RUNS:
         theirs, ours = by_paddle(peer, name, arguments), by_minipd(name, arguments)
@@ -44,7 +44,7 @@ def main(peer: str) -> int:
         ran = [done.returncode == 0 for done in (theirs, ours)]
         failures += not (right and all(ran))
         cells = [f"{'ran' if ok else 'FAILED':<6}" for ok in ran]
-        print(f"{name + ' ' + arguments:<24} | {' | '.join(cells)} | {difference}{'' if right else '  DIFFERENT'}")
+        print(f"{name + ' ' + arguments:<27} | {' | '.join(cells)} | {difference}{'' if right else '  DIFFERENT'}")
         for done, ok in zip((theirs, ours), ran, strict=True):
             if not ok:
                 print(done.stdout[-1500:] + done.stderr[-1500:], file=sys.stderr)

