@@ -76,9 +76,9 @@ def infer_backward(row: Any, metas: Sequence[Any], results: Sequence[Sequence[Pl
 
     >>> from minipd.dist.mesh import parse_mesh
     >>> from minipd.dist.placements import Shard
-    >>> from minipd.framework.meta import Meta
     >>> from minipd.framework.row import ROWS
-    >>> x, w = Meta((8, 16), "float32"), Meta((16, 32), "float32")
+    >>> import numpy as np
+    >>> x, w = np.zeros((8, 16)), np.zeros((16, 32))
     >>> infer_backward(ROWS["matmul"], (x, w), [[Shard(0), Shard(1)]], {}, parse_mesh("dp=2,tp=2")).inputs
     ((Shard(dim=0), Replicate()), (Replicate(), Shard(dim=1)))
     """
