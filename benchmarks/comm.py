@@ -115,10 +115,10 @@ def large(comm, sizes=(1 << 20, 1 << 22, 1 << 24, 1 << 26), rounds=15):
         seconds = {library: [], ours: []}
         for _ in range(rounds + 1):
             for work, times in seconds.items():
-                comm.barrier()
+                MPI.COMM_WORLD.Barrier()
                 start = time.perf_counter()
                 work()
-                comm.barrier()
+                MPI.COMM_WORLD.Barrier()
                 times.append(time.perf_counter() - start)
         table.append((size, *(statistics.median(seconds[work][1:]) for work in (ours, library))))
     return table

@@ -7,7 +7,8 @@ A wait never lasts for ever: see `inquest.py`.
 
 What was started (`start`) gets on whenever this rank is in a call of the communicator, or asks `done()`: MPI moves
 large messages only while both sides are in a call of MPI.  So compute in pieces and ask in between, as a training step
-does that starts the all-reduce of one gradient after the other.
+does that starts the all-reduce of one gradient after the other.  (Two ranks, 16 MB, 27 ms of products of matrices: 41
+ms one after the other, 31 ms if asked in between, 40 ms if not.)
 """
 
 from __future__ import annotations
