@@ -25,10 +25,6 @@ def test_other_reductions():
         check(expected, lambda op=op: fold(arrays(*parts), op), f"fold({parts}, {op!r})")
 
 
-def test_a_single_value():
-    check([7.0], lambda: fold(arrays([7]), "sum"), "fold([[7]], 'sum')")
-
-
 def test_the_members_keep_their_values():
     values = arrays([1, 2], [10, 20])
     fold(values, "sum")
@@ -36,9 +32,18 @@ def test_the_members_keep_their_values():
 
 
 def test_the_result_is_nobodys_memory():
-    values = arrays([1.0])
-    fold(values, "sum")[0] = 99.0
-    check([1.0], values[0], "the only value, after its sum was overwritten with 99")
+    for dtype in ("float16", "float64"):
+        values = arrays([1.0], [0.0], dtype=dtype)
+        fold(values, "sum")[...] = 99.0
+        check([[1.0], [0.0]], values, f"the {dtype} values 1 and 0, after their sum was overwritten with 99")
+
+
+def test_it_writes_where_it_is_told():
+    for dtype in ("float16", "float64"):
+        values, out = arrays([1, 2], [10, 20], [100, 200], dtype=dtype), np.zeros(2, dtype)
+        got = fold(values, "sum", out=out)
+        check([111.0, 222.0], out, f"out, after fold([[1, 2], [10, 20], [100, 200]], 'sum', out=out) of {dtype}")
+        check(True, got is out, f"whether the result of fold(..., out=out) of {dtype} is out")
 
 
 def test_the_dtype_stays():
