@@ -99,6 +99,20 @@ class DistValue:
         resolved = self.moved(tuple(Replicate() if p.is_partial() else p for p in self.placements), run, rank)
         return resolved.moved((Replicate(),) * self.mesh.ndim, run, rank).local     # the whole is nothing to keep
 
+    def on_all_ranks(self, what: str) -> np.ndarray | None:
+        """The values of what is replicated, to be written over those of a tensor that every rank has; None where there
+        are none yet.
+
+        Raises: ValueError if there are ranks outside of the mesh, which would keep the old ones; on every rank.
+        """
+        ranks = range(current().world_size)
+        if not all(map(self.mesh.contains, ranks)):
+            raise ValueError(f"{what}: expected a value that all ranks {list(ranks)} have, to be written over one that "
+                             f"is on no mesh, got {self!r} on {self.mesh.text()} of the ranks {self.mesh.process_ids}; "
+                             "place the tensor on that mesh first, with shard_tensor or shard_layer")
+        local = self.held().local
+        return local if isinstance(local, np.ndarray) else None
+
     def as_handle(self, stop_gradient: bool) -> str:
         """How Paddle prints a distributed tensor: with its global values.  Communicates unless they are replicated:
         every rank must print, except those outside of the mesh, which have no values to show."""

@@ -205,8 +205,14 @@ def rebind(x: Tensor, out: Tensor, what: str) -> None:
                 settled(t)
             _overwrite(x, out, what)
             return
+    if type(x.payload) is np.ndarray and hasattr(out.payload, "share") and not current().grad_enabled:
+        out = ROWS["match"](out, x)         # what every rank has stays whole
+        if x.storage is not None and (array := out.payload.on_all_ranks(f"{what} on {x.name}")) is not None:
+            _overwrite(x, Tensor(array), what)
+            return
     if type(x.payload) is np.ndarray and x.storage is not None:
-        raise RuntimeError(f"{what} of a traced value on {x.name}, whose memory other eager tensors share: "
+        kind = "distributed" if hasattr(out.payload, "share") else "traced"
+        raise RuntimeError(f"{what} of a {kind} value on {x.name}, whose memory other eager tensors share: "
                            "write a copy (x.clone()) instead")
     base = x.view_of
     if base is not None and base[1].put_back is None:
