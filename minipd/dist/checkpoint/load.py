@@ -16,8 +16,9 @@ from minipd.dist.checkpoint import nested
 from minipd.dist.checkpoint.meeting import Meeting
 from minipd.dist.checkpoint.metadata import Metadata, decoded
 from minipd.dist.checkpoint.save import finish_saves
-from minipd.dist.checkpoint.values import blocks_of, copy_block, fill, held, is_here, overlap, room_for, shape_of
+from minipd.dist.checkpoint.values import blocks_of, copy_block, fill, held, is_here, room_for, shape_of
 from minipd.dist.group import Group
+from minipd.dist.reshard.across import overlap
 from minipd.dist.sharding import Block
 from minipd.framework import dtype as dtypes
 from minipd.framework.context import using
@@ -97,24 +98,22 @@ def _tensors(metadata: Metadata) -> Iterable[tuple[str, Stored]]:
     where = {(i.tensor_key, i.global_offset): file for i, file in metadata.storage_metadata.items()
              if i.replica_id in (None, 0)}
     for key, blocks in metadata.state_dict_metadata.items():
-        found: list[tuple[tuple, tuple, str]] = []
+        found: dict[tuple[tuple, tuple, str], None] = {}            # each once: copies of a block are blocks, too
         for b in blocks:
             if b.is_flattened:
                 raise Refused(f"{key} in flattened pieces, which are not read here")
             if (key, b.global_offset) not in where:
                 raise Refused(f"no file for {key} at {list(b.global_offset)}")
-            entry = (b.local_shape, b.global_offset, where[key, b.global_offset])
-            if entry not in found:
-                found.append(entry)
+            found.setdefault((b.local_shape, b.global_offset, where[key, b.global_offset]))
         if not found:
             raise Refused(f"no block of {key}")
         shape = blocks[0].global_shape or tuple(
-            max(o[d] + s[d] for s, o, _ in found) for d in range(len(found[0][0])))
+            max(o[d] + s[d] for s, o, _ in found) for d in range(len(blocks[0].local_shape)))
         try:
             dtype = dtypes.to_np(blocks[0].dtype)
         except (TypeError, ValueError) as e:
             raise Refused(f"{key} of a dtype that is none ({e})") from None
-        yield key, Stored(tuple(shape), dtype, found)
+        yield key, Stored(tuple(shape), dtype, list(found))
 
 
 def load_state_dict(state_dict: dict[str, Any], path: str, process_group: Group | None = None,
@@ -136,8 +135,8 @@ def load_state_dict(state_dict: dict[str, Any], path: str, process_group: Group 
             ranks read the files, and say nothing to each other of what is in them.
 
     Raises: InputError, on every rank, if the checkpoint lacks a tensor of the state (where Paddle warns, and leaves it
-    as it was), has it in another shape or dtype,
-    is not whole, or is not what was written; NotImplementedError for an aoa_config.
+    as it was), has it in another shape or dtype, is not whole, or is not what was written; NotImplementedError for an
+    aoa_config.
     """
     if aoa_config is not None:
         raise NotImplementedError("load_state_dict: expected no aoa_config, which renames and joins tensors, got "

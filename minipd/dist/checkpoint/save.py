@@ -19,8 +19,9 @@ from minipd.dist.checkpoint.meeting import Meeting
 from minipd.dist.checkpoint.metadata import LocalTensorIndex, LocalTensorMetadata, Metadata, encoded
 from minipd.dist.checkpoint.nested import flat
 from minipd.dist.checkpoint.sharded_weight import ShardedWeight
-from minipd.dist.checkpoint.values import blocks_of, held, is_here, local_array, overlap, resolved, shape_of
+from minipd.dist.checkpoint.values import blocks_of, held, is_here, local_array, resolved, shape_of
 from minipd.dist.group import Group
+from minipd.dist.reshard.across import Window, overlap
 from minipd.framework import dtype as dtypes
 from minipd.framework.errors import InputError
 from minipd.framework.files import reason
@@ -183,15 +184,30 @@ def assign(described: Sequence[Mapping[str, Described]], ranks: Sequence[int], s
             raise ValueError(f"save_state_dict: expected all of {key}, {first.dtype} {list(first.shape)}, on the ranks "
                              f"{list(ranks)}, got {there} of its {math.prod(first.shape)} elements; save with all "
                              "ranks of its mesh")
-        for one, other in itertools.combinations(holders, 2):
-            if overlap(one, other) is not None:
-                raise ValueError(f"save_state_dict: expected parts of {key} that do not overlap, got (shape, offsets) "
-                                 f"{one} and {other}")
+        if (both := overlapping(list(holders))) is not None:
+            raise ValueError(f"save_state_dict: expected parts of {key} that do not overlap, got (shape, offsets) "
+                             f"{both[0]} and {both[1]}")
         for (shape, offsets), writers in holders.items():
             writers.sort(key=lambda w: (load[w.rank], w.rank))
             load[writers[0].rank] += math.prod(shape)
             jobs[key, offsets] = writers
     return jobs
+
+
+def overlapping(blocks: Sequence[Window]) -> tuple[Window, Window] | None:
+    """Two different blocks that have elements in common; None if there are none.
+
+    Blocks of one grid, which a mesh makes, differ in an interval that they have of some dimension; only where intervals
+    overlap, as those of a tensor that is split by hand may, each block is compared with each.
+
+    >>> overlapping([((2, 2), (0, 0)), ((2, 2), (0, 2)), ((1, 4), (1, 0))])
+    (((2, 2), (0, 0)), ((1, 4), (1, 0)))
+    """
+    for dim in range(len(blocks[0][0])):
+        intervals = sorted({(offsets[dim], shape[dim]) for shape, offsets in blocks})
+        if any(start + n > after for (start, n), (after, _) in itertools.pairwise(intervals)):
+            return next((pair for pair in itertools.combinations(blocks, 2) if overlap(*pair) is not None), None)
+    return None
 
 
 def describe_all(described: Sequence[Mapping[str, Described]], jobs: Mapping[tuple, list[Writing]],

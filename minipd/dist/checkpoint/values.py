@@ -75,17 +75,6 @@ def fill(t: Tensor | ShardedWeight, array: np.ndarray) -> None:
         t.initialize = None                 # one that was made lazily has its values now
 
 
-def overlap(a: tuple[tuple, tuple], b: tuple[tuple, tuple]) -> tuple[tuple, tuple] | None:
-    """What two blocks (shape, offsets) have in common, as (shape, offsets); None if nothing.
-
-    >>> overlap(((2, 3), (0, 0)), ((4, 2), (1, 2)))
-    ((1, 1), (1, 2))
-    """
-    starts = tuple(max(i, j) for i, j in zip(a[1], b[1], strict=True))
-    sizes = tuple(min(i + n, j + m) - start for n, i, m, j, start in zip(*a, *b, starts, strict=True))
-    return None if any(n <= 0 for n in sizes) else (sizes, starts)
-
-
 def copy_block(common: tuple[tuple, tuple], source: np.ndarray, source_at: tuple[int, ...], target: np.ndarray,
                target_block: Block) -> None:
     """Copy a block (shape, offsets) of the global tensor between arrays.

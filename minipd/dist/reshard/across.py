@@ -157,12 +157,14 @@ def by_window(shape: tuple[int, ...], mesh: ProcessMesh, placements: Sequence[Pl
 
 
 def overlap(a: Window, b: Window) -> Window | None:
-    """The block that is in both windows; None if that is nothing."""
-    starts = [max(i, j) for i, j in zip(a[1], b[1], strict=True)]
-    ends = [min(i + n, j + m) for n, i, m, j in zip(*a, *b, strict=True)]
-    if any(end <= start for start, end in zip(starts, ends, strict=True)):
-        return None
-    return tuple(end - start for start, end in zip(starts, ends, strict=True)), tuple(starts)
+    """The block that is in both windows; None if that is nothing.
+
+    >>> overlap(((2, 3), (0, 0)), ((4, 2), (1, 2)))
+    ((1, 1), (1, 2))
+    """
+    starts = tuple(max(i, j) for i, j in zip(a[1], b[1], strict=True))
+    sizes = tuple(min(i + n, j + m) - start for n, i, m, j, start in zip(*a, *b, starts, strict=True))
+    return None if any(n <= 0 for n in sizes) else (sizes, starts)
 
 
 def send_blocks(comm: Any, local: np.ndarray, offsets: tuple[int, ...], messages: Sequence[Message],
