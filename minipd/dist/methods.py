@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from minipd.base import core
-from minipd.dist.api.local import local_part
+from minipd.dist.api.local import local_values
 from minipd.dist.api.tensors import distributed
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Partial, Placement, Replicate, Shard
@@ -29,7 +29,7 @@ def process_mesh(self: Tensor) -> ProcessMesh | None:
 
 def _local_value(self: Tensor) -> Tensor:
     """What this rank holds, without history, for reading."""
-    return Tensor(local_part(distributed(self, "_local_value"), "_local_value"))
+    return Tensor(local_values(distributed(self, "_local_value"), "_local_value"))
 
 
 def _local_shape(self: Tensor) -> list[int]:

@@ -8,7 +8,7 @@ from minipd.dist.api.context import set_mesh
 from minipd.dist.api.dataloader import shard_dataloader
 from minipd.dist.api.layers import shard_layer
 from minipd.dist.api.optimizer import shard_optimizer
-from minipd.dist.group import current_comm
+from minipd.dist.joining import current_comm
 from minipd.dist.mesh import ProcessMesh
 
 __all__ = ["ToDistributedConfig", "enable_auto_dp", "to_distributed"]

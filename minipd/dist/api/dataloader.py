@@ -18,7 +18,7 @@ import numpy as np
 from minipd.dist.api.local import dtensor_from_local
 from minipd.dist.api.tensors import check_mesh, check_started, enable
 from minipd.dist.crossing import elsewhere
-from minipd.dist.group import current_comm
+from minipd.dist.joining import current_comm
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement, Replicate, Shard, check_placements
 from minipd.dist.sharding import ceil_chunk
@@ -30,8 +30,6 @@ from minipd.io.sampler import DistributedBatchSampler
 from minipd.ir.structure import mapped
 
 __all__ = ["ShardDataloader", "shard_dataloader"]
-
-Meshes = Sequence[Any]      # for each input a mesh, or a list of meshes where it is a list of tensors
 
 
 class _Share:

@@ -136,7 +136,7 @@ def dtensor_to_local(dist_tensor: Tensor, mesh: ProcessMesh | None = None,
     return _ToLocal.apply(dist_tensor, on, placed)
 
 
-def local_part(value: DistValue, asked: str) -> np.ndarray:
+def local_values(value: DistValue, asked: str) -> np.ndarray:
     """What this rank holds of a value, not to be written."""
     if not isinstance(value.held().local, np.ndarray):
         return value.held().local.materialize(asked)                    # raises: there are no values yet
@@ -197,7 +197,7 @@ class _ToLocal(PyLayer):
         ctx.of = mesh, placements, tuple(x.payload.shape)               # type: ignore[attr-defined]
         if not x.payload.mesh.contains(current().rank):
             return _followed(x.payload)
-        return Tensor(local_part(x.payload, "dtensor_to_local"))
+        return Tensor(local_values(x.payload, "dtensor_to_local"))
 
     @staticmethod
     def backward(ctx: PyLayerContext, g: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minipd.amp.grad_scaler import GradScaler
-from minipd.dist.group import current_comm
+from minipd.dist.joining import current_comm
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.rows import Match
 from minipd.dist.value import DistValue

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from minipd.autograd.py_layer import PyLayer, PyLayerContext
-from minipd.dist.api.local import local_part
+from minipd.dist.api.local import local_values
 from minipd.dist.api.tensors import check_mesh, check_started, distributed, enable, reshard
 from minipd.dist.crossing import elsewhere
 from minipd.dist.mesh import ProcessMesh
@@ -139,12 +139,12 @@ def moe_sub_mesh_tensors(dist_tensor: Tensor, global_mesh: ProcessMesh, local_me
     return list(_Parted.apply(dist_tensor, parts))
 
 
-def _held(t: Tensor, parts: _Parts, asked: str) -> Any:
+def _held(t: Tensor, asked: str) -> Any:
     """What this rank holds, in memory of its own; None if nothing."""
     value = t.payload
     if not isinstance(value, DistValue):
         raise TypeError(f"{asked}: expected a distributed gradient, got {value!r}")
-    return np.array(local_part(value, asked)) if value.mesh.contains(current().rank) else None
+    return np.array(local_values(value, asked)) if value.mesh.contains(current().rank) else None
 
 
 class _Joined(PyLayer):
@@ -155,7 +155,7 @@ class _Joined(PyLayer):
         *tensors, parts = args
         mine = parts.mine(current().rank)
         ctx.parts = parts                                               # type: ignore[attr-defined]
-        local = None if mine < 0 else _held(tensors[mine], parts, "moe_global_mesh_tensor")
+        local = None if mine < 0 else _held(tensors[mine], "moe_global_mesh_tensor")
         return parts.of_whole(local, tensors[0].payload.dtype, parts.placements)
 
     @staticmethod
@@ -172,7 +172,7 @@ class _Parted(PyLayer):
     def forward(ctx: PyLayerContext, x: Tensor, parts: _Parts) -> tuple[Tensor, ...]:
         ctx.parts = parts                                               # type: ignore[attr-defined]
         mine = parts.mine(current().rank)
-        local = None if mine < 0 else _held(x, parts, "moe_sub_mesh_tensors")
+        local = None if mine < 0 else _held(x, "moe_sub_mesh_tensors")
         return tuple(parts.of_part(i, local if i == mine else None, x.payload.dtype, parts.inside)
                      for i in range(len(parts.meshes)))
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from minipd.dist.crossing import elsewhere
 from minipd.dist.dialect import DistTensorType
-from minipd.dist.group import current_comm
 from minipd.dist.interpreter import Dist
+from minipd.dist.joining import current_comm
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Partial, Placement, Shard, check_placements
 from minipd.dist.reshard.run import IDENTITY
 from minipd.dist.rows import Reshard, ShardTensor
-from minipd.dist.sharding import local_blocks, local_shape, local_window
+from minipd.dist.sharding import local_part, local_window
 from minipd.dist.value import DistValue
 from minipd.framework import dtype as dtypes
 from minipd.framework.meta import Meta, describe, is_traced
@@ -127,7 +127,7 @@ def _part(t: Tensor, mesh: ProcessMesh, placements: tuple[Placement, ...], rank:
     if isinstance(t.payload, Meta):
         local = _filled(t, mesh, placements, rank)
     else:
-        local = _cut(t.values("shard_tensor"), mesh, placements, rank)
+        local = local_part(t.values("shard_tensor"), mesh, placements, rank)
     at = mesh.coordinate(rank)
     for axis, p in enumerate(placements):               # one rank keeps the value, the others hold nothing of it
         if isinstance(p, Partial) and not p.idempotent and at[axis] != 0:
@@ -142,18 +142,10 @@ def _filled(t: Tensor, mesh: ProcessMesh, placements: tuple[Placement, ...], ran
     shape = tuple(t.payload.shape)
     if any(isinstance(p, Shard) and p.get_split_factor() > 1 for p in placements):
         t.initialize()
-        return _cut(t.payload, mesh, placements, rank)
+        return local_part(t.payload, mesh, placements, rank)
     window, offsets = local_window(shape, mesh, placements, rank)
     t.initialize(window=(shape, offsets, window))
     return t.payload
-
-
-def _cut(values: np.ndarray, mesh: ProcessMesh, placements: tuple[Placement, ...], rank: int) -> np.ndarray:
-    """What `rank` keeps of the global values, in memory of its own."""
-    local = np.empty(local_shape(values.shape, mesh, placements, rank), values.dtype)
-    for block in local_blocks(values.shape, mesh, placements, rank):
-        block.of_local(local)[...] = block.of_whole(values)
-    return local
 
 
 def reshard(dist_tensor: Tensor, mesh: ProcessMesh, placements: Sequence[Placement]) -> Tensor:

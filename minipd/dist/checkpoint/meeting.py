@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from minipd.dist.group import Group, current_comm
+from minipd.dist.group import Group
+from minipd.dist.joining import current_comm
 
 __all__: list[str] = []
 

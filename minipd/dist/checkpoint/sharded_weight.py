@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from minipd.dist.api.local import local_part
+from minipd.dist.api.local import local_values
 from minipd.dist.group import Group, init_parallel_env
 from minipd.dist.value import DistValue
 from minipd.framework.tensor import Tensor
@@ -31,7 +31,7 @@ class ShardedWeight:
                                       "which is not part of this version")
         if isinstance(local_tensor.payload, DistValue):
             name = local_tensor.name
-            local_tensor = Tensor(local_part(local_tensor.payload, f"ShardedWeight {key}"))
+            local_tensor = Tensor(local_values(local_tensor.payload, f"ShardedWeight {key}"))
             local_tensor.name, local_shape = name, local_tensor.shape
         self.key, self.local_tensor = key, local_tensor
         self.local_shape, self.global_shape, self.global_offset = map(tuple, (local_shape, global_shape, global_offset))

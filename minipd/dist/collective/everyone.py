@@ -24,7 +24,8 @@ from minipd.dist.collective.arrays import (
     write,
 )
 from minipd.dist.collective.task import Task, perform, program_has
-from minipd.dist.group import Group, current_comm, entered, existing
+from minipd.dist.group import Group, entered, existing
+from minipd.dist.joining import current_comm
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
 

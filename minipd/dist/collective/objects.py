@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from minipd.dist.collective.arrays import member, peer, tag_of
-from minipd.dist.group import Group, current_comm, entered, existing
+from minipd.dist.group import Group, entered, existing
+from minipd.dist.joining import current_comm
 from minipd.framework.rank import current
 
 __all__ = ["all_gather_object", "broadcast_object_list", "recv_object_list", "scatter_object_list", "send_object_list"]

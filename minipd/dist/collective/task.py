@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minipd.dist.comm.request import Finished, Request
-from minipd.dist.group import current_comm, existing
+from minipd.dist.group import existing
+from minipd.dist.joining import current_comm
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 
