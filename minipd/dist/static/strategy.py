@@ -7,7 +7,7 @@ the strategy is used.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any
 
 __all__ = ["Strategy"]
@@ -67,7 +67,7 @@ INSTEAD = {
 class Config:
     """The options of one category, as attributes.
 
-    Raises: TypeError for what is no dict, ValueError for an option that there is not (Paddle ignores it).
+    Raises: ValueError for what is no dict, or an option that there is not (Paddle ignores it).
     """
 
     def __init__(self, category: str, config_dict: dict[str, Any] | None = None):
@@ -147,9 +147,7 @@ class Strategy:
         self._configs = {name: Config(name, config.pop(name, None)) for name in DEFAULTS if name != "base"}
         for name, default in DEFAULTS["base"].items():
             setattr(self, name, config.pop(name, default))
-        if config:
-            raise ValueError(f"Strategy: expected categories among {', '.join(self._configs)}, and options among "
-                             f"{', '.join(DEFAULTS['base'])}, got {next(iter(config))!r}")
+        self._check_names(config)
 
     @property
     def full_graph(self) -> bool:
@@ -157,12 +155,22 @@ class Strategy:
         return self._full_graph
 
     def from_dict(self, config_dict: dict[str, Any]) -> None:
-        """Set what a dict has, as the constructor does; the rest stays as it is."""
+        """Set what a dict has, as the constructor does; the rest stays as it is.
+
+        Raises: ValueError for a category or option that there is not.
+        """
+        self._check_names(config_dict)
         for name, value in config_dict.items():
             if name in self._configs:
                 self._configs[name].from_dict(value)
-            elif name in DEFAULTS["base"]:
+            else:
                 setattr(self, name, value)
+
+    def _check_names(self, config: Iterable[str]) -> None:
+        unknown = [name for name in config if name not in self._configs and name not in DEFAULTS["base"]]
+        if unknown:
+            raise ValueError(f"Strategy: expected categories among {', '.join(self._configs)}, and options among "
+                             f"{', '.join(DEFAULTS['base'])}, got {unknown[0]!r}")
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, by name."""
@@ -180,8 +188,7 @@ class Strategy:
 def refuse_undone(strategy: Strategy) -> None:
     """Raise NotImplementedError for what is enabled and would not be done."""
     for name, config in strategy._configs.items():
-        asked: Callable[[Any], bool] = lambda value: value is True      # noqa: E731
-        on = config.enable if hasattr(config, "enable") else any(map(asked, config.to_dict().values()))
+        on = config.enable if hasattr(config, "enable") else any(v is True for v in config.to_dict().values())
         if on and name not in DONE:
             raise NotImplementedError(f"to_static: expected a strategy without {name}, which is not done in "
                                       f"distributed programs, got {name}={config!r}; {INSTEAD[name]}")
