@@ -19,17 +19,17 @@ from typing import Any
 import numpy as np
 
 from minipd.amp.auto_cast import auto_cast
-from minipd.dist.api.tensors import enable
+from minipd.dist.api.tensors import enable, shard_tensor
 from minipd.dist.sharding import split_axes
 from minipd.dist.static.rank_program import RankProgram
-from minipd.dist.static.step import MODES, GlobalStep, is_parameter, state_of, trace_step
+from minipd.dist.static.step import MODES, GlobalStep, state_of, trace_step
 from minipd.dist.static.strategy import Strategy, refuse_undone
 from minipd.dist.value import DistValue
 from minipd.executor import Executor
 from minipd.framework.context import Kernels, using
 from minipd.framework.meta import Meta, describe
 from minipd.framework.rank import current
-from minipd.framework.tensor import Tensor
+from minipd.framework.tensor import Parameter, Tensor
 from minipd.ir.program import Program
 from minipd.ops.creation import to_tensor
 from minipd.passes.manager import PassManager
@@ -153,18 +153,8 @@ class DistModel:
         """
         made, fed = self._program(self._mode, *self._inputs_and_labels(args, self._mode))
         out = made.ranked({name: t.payload for name, t in zip(made.step.inputs, fed, strict=True)})
-        found = [self._seen(made, out, name) for name in made.step.outputs]
-        if self._mode == "predict":
-            return found
-        return found[0]
-
-    @staticmethod
-    def _seen(made: Made, out: dict[str, Any], name: str) -> np.ndarray | None:
-        """The global value of an output; None on a rank that has no part of it."""
-        if name not in out:
-            return None
-        value = out[name]
-        return value.materialize("DistModel") if isinstance(value, DistValue) else value
+        found = [_seen(out.get(name)) for name in made.step.outputs]
+        return found if self._mode == "predict" else found[0]
 
     def _inputs_and_labels(self, args: Iterable, mode: str) -> tuple[list[Tensor], list[Tensor]]:
         """What is in front, and what is last, a tensor or a list of them; all inputs where there is no loss.  A loss of
@@ -289,7 +279,7 @@ class DistModel:
         if mode != "param" and self.optimizer is not None:
             scalars = {t.name for t in self.optimizer.scalars()}
             kept = state_of(None, None, self.optimizer)
-            found |= {name: t for name, t in kept.items() if not is_parameter(t) and name not in scalars}
+            found |= {name: t for name, t in kept.items() if not isinstance(t, Parameter) and name not in scalars}
             found["step"] = self.optimizer.scalars()[1]
         return found
 
@@ -385,6 +375,11 @@ def _part_of(t: Tensor, m: int, passes: int) -> Tensor:
     return Tensor(DistValue(local, shape, p.dtype, p.mesh, p.placements) if isinstance(p, DistValue) else local)
 
 
+def _seen(value: np.ndarray | DistValue | None) -> np.ndarray | None:
+    """The global value of an output; None on a rank that has no part of it."""
+    return value.materialize("DistModel") if isinstance(value, DistValue) else value
+
+
 def _placement(t: Tensor) -> tuple | None:
     return (t.payload.mesh, t.payload.placements) if isinstance(t.payload, DistValue) else None
 
@@ -413,8 +408,6 @@ def _set(own: Tensor, value: Tensor) -> None:
         return
     rank = current().rank
     if not isinstance(new, DistValue):
-        from minipd.dist.api.tensors import shard_tensor
         new = shard_tensor(value, p.mesh, p.placements).payload
     if p.mesh.contains(rank):
         p.local = np.array(new.moved(p.placements, Kernels().run, rank).local, p.dtype)
-

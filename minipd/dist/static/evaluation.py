@@ -67,4 +67,3 @@ def placed_meta(shape: tuple, dtype: Any, mesh: ProcessMesh, placements: Placeme
     """A value without data, as the first rank of its mesh sees it."""
     return DistValue(Meta(local_shape(shape, mesh, placements, mesh.process_ids[0]), dtype), shape, dtype, mesh,
                      placements)
-

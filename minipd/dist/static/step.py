@@ -21,7 +21,7 @@ from minipd.framework.context import MetaOnly, using
 from minipd.framework.meta import Meta
 from minipd.framework.rank import current
 from minipd.framework.row import ROWS
-from minipd.framework.tensor import Parameter, Tensor
+from minipd.framework.tensor import Tensor
 from minipd.ir.backward import append_backward
 from minipd.ir.program import Program
 from minipd.ir.structure import Structure, flatten
@@ -232,8 +232,3 @@ def _update(optimizer: Any, gradients: dict[str, Tensor]) -> None:
     optimizer.apply_gradients([(p, ROWS["match"](gradients[p.name], p)) for p in optimizer._parameter_list
                                if p.name in gradients])
     optimizer._missed = missed              # steps are made when the program runs
-
-
-def is_parameter(t: Tensor) -> bool:
-    """Whether a tensor of the state is the layer's, not the optimizer's."""
-    return isinstance(t, Parameter)
