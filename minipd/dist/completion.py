@@ -5,8 +5,7 @@ a program, and nothing is computed or communicated.  The program itself does not
 but for reshards where two branches place a result differently.
 
 An input that nobody has placed is placed by what is marked behind it (`infer_sources`).  What is left then is
-replicated, if the program knows one mesh.  If it knows several, it stays an ordinary tensor,
-which every rank has.
+replicated, if the program knows one mesh.  If it knows several, it stays an ordinary tensor, which every rank has.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from minipd.framework.rank import current
 
 __all__ = ["ParallelEnv", "ParallelMode"]
 
+
 def own_rank() -> tuple[int, int]:
     """This rank and how many there are: of a rank that has joined the others, what it is; else of the environment."""
     ctx = current()

@@ -35,7 +35,7 @@ def spawn(func: Callable[..., Any], args: Iterable[Any] = (), nprocs: int = -1, 
     """Call `func(*args)` on `nprocs` ranks, each a process.
 
     Args:
-        func: defined at the top level of a module, not inside of a function or in an interactive session.
+        func: defined at the top level of a module, not inside of a function or at a prompt.
         args: travel pickled.
         nprocs: how many; -1: as many as this process may use cores.
         join: wait for them.

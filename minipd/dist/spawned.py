@@ -19,6 +19,7 @@ from minipd.framework.environment import rank_and_size
 
 __all__: list[str] = []
 
+
 def _leave(folder: str, rank: int, what: str, value: Any) -> None:
     """Write a note for the process that spawned this rank; it comes into being whole."""
     path = Path(folder, f"{what}.{rank}")

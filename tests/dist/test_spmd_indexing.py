@@ -230,5 +230,5 @@ def test_reshard_and_match_only_ask_for_placements():
     assert got.inputs == got.outputs == ((Shard(1), R),)
     got = infer(Named("match"), (x, x), ((P, P), (P, Shard(0))), {}, mesh)
     assert got.inputs == ((R, Shard(0)), (P, Shard(0))) and got.outputs == ((R, Shard(0)),)
-    with pytest.raises(NotImplementedError, match="moving a tensor between meshes"):
+    with pytest.raises(ValueError, match="expected the mesh of the tensor"):
         infer(Named("reshard"), (x,), ((P, R),), {"mesh": parse_mesh("x=4"), "placements": [R]}, mesh)

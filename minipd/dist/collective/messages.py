@@ -15,6 +15,7 @@ from minipd.framework.tensor import Tensor
 
 __all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"]
 
+
 def send(tensor: Tensor, dst: int = 0, group: Group | None = None, sync_op: bool = True) -> Task | None:
     """Give a copy of the tensor to rank `dst`, which calls `recv`.  Never waits: rings of sends do not lock up."""
     g = entered(group, "send")

@@ -1,7 +1,7 @@
 """The interface through which ranks talk: `Communicator`.
 
 The public methods check their arguments, count, and describe the call.  How data travels is in `_link`, `_collect`,
-`_send` and `_recv`, which `sim` and `mpi` fill in.
+`_begin`, `_send`, `_recv` and `_begin_recv`, which the backends fill in.
 
 A *group* is a tuple of global ranks; its order is the order of chunks and of summation.  All members make the same
 calls for it, in the same order.  *sizes* are the extents of the members' chunks along an axis, one per member in the

@@ -33,7 +33,7 @@ class Together(NamedTuple):
 
 
 class Alone(NamedTuple):
-    """Waiting for a message, of which `received` have come before; or, if `asked`, for one that others are to send."""
+    """Waiting for a message from rank `src` under `tag`, of which `received` have come before."""
 
     src: int
     tag: int

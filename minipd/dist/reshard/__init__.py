@@ -6,5 +6,5 @@
     cost.py       what a step sends, to the byte, and what that costs
     across.py     which block goes from which rank to which; their sending and receiving
     messages.py   who sends what to whom in a reshard: for pictures, and for counting
-    run.py        the steps carried out on what a rank holds; parts.py those of parted or padded dimensions
+    run.py        the plans carried out on what a rank holds; blocks.py: blocks of it, given, taken and put together
 """

@@ -110,7 +110,7 @@ class _Step:
 def run_step(s: _Step, local: Any) -> Any:
     """What the rank holds after one step, made of `local`, what it held before.
 
-    At most one collective runs, the one that `Step.action` names (see the table in plan.py); none if the axis has one
+    At most one collective runs, the one that `Step.action` names (see the table in steps.py); none if the axis has one
     rank.
     """
     src, dst = s.src, s.dst

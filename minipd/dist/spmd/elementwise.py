@@ -45,8 +45,7 @@ def assign(x: Any) -> Notation:
 @spmd("cast")
 def cast(x: Any, *, dtype: Any) -> Notation:
     """Between float types, and from integers to wider ones, a cast of parts sums to the cast of the sum (up to
-    rounding);
-    from float to integer it does not: int(0.5) + int(0.5) is 0."""
+    rounding); from float to integer it does not: int(0.5) + int(0.5) is 0."""
     source, target = np.dtype(x.dtype), np.dtype(dtype)
     floats = _is_float(source) and _is_float(target)
     widens = source.kind in "iu" and (_is_float(target) or target.kind == "i" and target.itemsize >= source.itemsize)

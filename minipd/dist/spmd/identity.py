@@ -18,8 +18,8 @@ def reshard(call: Call) -> Inferred:
     """Attributes: mesh, placements."""
     mesh = call.attrs["mesh"]
     if mesh != call.mesh:
-        raise NotImplementedError(f"reshard: expected the mesh of the tensor, {call.mesh!r}, got {mesh!r}; "
-                                  "moving a tensor between meshes is not supported")
+        raise ValueError(f"reshard: expected the mesh of the tensor, {call.mesh!r}, got {mesh!r}; what goes to another "
+                         "mesh has no rule on one: it is planned by plan_between")
     target = check_placements(call.attrs["placements"], mesh, len(call.metas[0].shape), "reshard")
     return Inferred((target,), (target,))
 

@@ -2,8 +2,8 @@
 
 The table may be split over the dimension that is looked up (vocabulary parallelism): a rank answers for the rows it
 has, zero for the others, and the results sum up.  (Not where each row is asked for many elements of itself: the answers
-would be as large as the row.)  The local attribute `window`, (rows of the whole, first row of the
-shard), tells it which rows those are.  The gradient with respect to the table is placed like the table.
+would be as large as the row.)  The local attribute `window`, (rows of the whole, first row of the shard), tells it
+which rows those are.  The gradient with respect to the table is placed like the table.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ class Inferred(NamedTuple):
     """Which placements a call's operands must have and its results get.
 
     inputs, outputs: one tuple of placements per operand and per result.
-    local: rewrites the attributes for one rank, `local(attrs, inputs, outputs, mesh, rank) -> attrs`; None: none
-    changes. """
+    local: rewrites the attributes for one rank, `local(attrs, inputs, outputs, mesh, rank) -> attrs`; None: they stay.
+    """
 
     inputs: tuple[Placements, ...]
     outputs: tuple[Placements, ...]
