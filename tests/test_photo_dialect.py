@@ -9,7 +9,7 @@ import pytest
 import minipd as paddle
 from minipd.decomposition import DecomposePass
 from minipd.dist.mesh import parse_mesh
-from minipd.dist.placements import Shard
+from minipd.dist.placements import Replicate, Shard
 from minipd.dist.spmd import infer
 from minipd.dist.spmd.notation import Notation
 from minipd.framework.row import ROWS, Trait
@@ -73,5 +73,6 @@ def test_a_declaration_may_say_how_it_is_placed_and_how_it_loops(photo):
     placed = infer(ROWS["brighten"], (image,), ([Shard(0)],), {"by": 0.5}, parse_mesh("dp=2"))
     assert placed.outputs == ((Shard(0),),)
     register_dialect(Dialect("photo"), replace=True)
-    with pytest.raises(NotImplementedError, match="brighten: no SPMD rule"):
-        infer(Brighten, (image,), ([Shard(0)],), {"by": 0.5}, parse_mesh("dp=2"))
+    with pytest.warns(UserWarning, match="brighten: no SPMD rule"):
+        placed = infer(Brighten, (image,), ([Shard(0)],), {"by": 0.5}, parse_mesh("dp=2"))
+    assert placed.outputs == ((Replicate(),),)

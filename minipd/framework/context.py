@@ -71,6 +71,7 @@ class RankContext:
         self.gloo: Any = None               # processes that meet without a launcher (`dist.gloo`)
         self.flags: dict[str, Any] = {}
         self.counters: defaultdict[str, int] = defaultdict(int)
+        self.warned: set[str] = set()       # operators of which this rank has been told that they have no SPMD rule
         self.lazy_init = False
         self.printing = Options()
         self.static_mode = False            # what is called is written into a program (`framework.mode`)

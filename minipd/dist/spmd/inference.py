@@ -22,7 +22,6 @@ Mesh axes are decided one at a time, outermost first.  For one axis:
 
 from __future__ import annotations
 
-import functools
 import math
 import warnings
 from collections.abc import Mapping, Sequence
@@ -34,6 +33,7 @@ from minipd.dist.placements import Partial, Placement, Replicate, Shard
 from minipd.dist.spmd.notation import Notation, shape_of
 from minipd.dist.spmd.table import DECOMPOSE, RULES, Call, Decompose, Inferred
 from minipd.framework.dim import prod, size_hint
+from minipd.framework.rank import current
 
 __all__: list[str] = []
 
@@ -52,7 +52,7 @@ def infer(row: Any, metas: Sequence[Any], placements: Sequence[Sequence[Placemen
         wanted: for rows that create a tensor: the placements it is to have (Replicate if None).
 
     A row without a rule is its decomposition, if it has one; else it gets replicated operands, and results, and a
-    warning says so, once for each name.
+    warning says so, once for each name and rank.
     """
     given = _given(placements, mesh)
     rule = RULES.get(row.name)
@@ -106,10 +106,11 @@ def replicated(row: Any, metas: Sequence[Any], attrs: Mapping[str, Any], mesh: P
     return Inferred((everywhere,) * len(metas), (everywhere,) * len(results))
 
 
-@functools.cache
 def _warn_without_rule(name: str) -> None:
-    warnings.warn(f"{name}: no SPMD rule, so its operands are replicated and every rank computes all of it. To shard "
-                  f'it, write a rule with @spmd("{name}") (minipd.dist.spmd).', stacklevel=2)
+    if name not in (warned := current().warned):
+        warned.add(name)
+        warnings.warn(f"{name}: no SPMD rule, so its operands are replicated and every rank computes all of it. To "
+                      f'shard it, write a rule with @spmd("{name}") (minipd.dist.spmd).', stacklevel=3)
 
 
 class _Axes:
