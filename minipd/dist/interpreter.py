@@ -26,7 +26,8 @@ from minipd.framework.tensor import Tensor
 __all__: list[str] = []
 
 REPLICATE = Replicate()
-MARKS = ("reshard", "shard_tensor", "match")        # the identity on the global value: nothing is left to run
+PLACING = ("reshard", "shard_tensor")               # say where a value is to be, perhaps on another mesh
+MARKS = (*PLACING, "match")                         # the identity on the global value: nothing is left to run
 CROSS = "to another mesh"
 REMEMBERED = 4096                   # calls; a loop whose attributes never repeat would remember for ever
 
@@ -41,13 +42,17 @@ class Dist:
         self.rank = rank
         self.cache: dict[tuple, Any] = {}
 
+    def of(self, rank: int) -> Dist:
+        """The layer of another rank, with nothing remembered: what this process does once it knows which it is."""
+        return type(self)(rank)
+
     def over(self, lower: Callable) -> Callable:
         """The interpreter function `lower`, distributed."""
         def run(row: Any, payloads: Any, attrs: dict) -> Any:
             for p in payloads:
                 if type(p) is DistValue:
                     return self.run(lower, row, payloads, attrs, p.mesh)
-            if row.name in MARKS[:2]:               # where a tensor that every rank has becomes a distributed one
+            if row.name in PLACING:                 # where a tensor that every rank has becomes a distributed one
                 return self.run(lower, row, payloads, attrs, attrs["mesh"])
             return lower(row, payloads, attrs)
         return run
@@ -80,7 +85,7 @@ class Dist:
             if call.inputs is not None:
                 xs = [x.moved(p, lower, self.rank) if type(x) is DistValue else x
                       for x, p in zip(xs, call.inputs, strict=True)]
-            return _decomposed(row, xs, attrs)
+            return decomposed(row, xs, attrs)
         if call is CROSS:
             return self.cross(xs[0], attrs["mesh"], tuple(attrs["placements"]), lower)
         inputs, outputs, metas, local_attrs, here = call
@@ -138,7 +143,7 @@ class Dist:
         """(input placements, output placements, global metas of the results, attributes of this rank or None where they
         are the call's own, whether this rank is in the mesh), or a Decompose, or CROSS."""
         metas = row.infer_meta(*xs, **attrs)            # a mistake is reported with global shapes
-        if row.name in ("reshard", "shard_tensor") and attrs["mesh"] != mesh:
+        if row.name in PLACING and attrs["mesh"] != mesh:
             return CROSS
         given = [x.placements if type(x) is DistValue else None for x in xs]
         if flag("FLAGS_refuse_as_paddle"):
@@ -168,7 +173,7 @@ def shape_of_shard(x: DistValue, placements: tuple[Placement, ...], rank: int) -
     return DistValue(Meta(shape, x.dtype), x.shape, x.dtype, x.mesh, placements)
 
 
-def _decomposed(row: Any, xs: list, attrs: dict) -> Any:
+def decomposed(row: Any, xs: list, attrs: dict) -> Any:
     """The operator's decomposition, under the same layers but below the tape."""
     try:
         with using(grad=False):

@@ -9,7 +9,6 @@ from typing import Any
 
 from minipd.dist.comm.base import Communicator
 from minipd.dist.comm.mpi import connect
-from minipd.dist.interpreter import Dist
 from minipd.framework.context import install_join
 from minipd.framework.environment import is_started, rank_and_size
 from minipd.framework.errors import InputError
@@ -42,7 +41,7 @@ def join_ranks(comm: Any) -> Any:
     ctx = current()
     ctx.rank, ctx.world_size, ctx.comm = comm.rank, comm.size, comm
     if ctx.middle is not None:
-        ctx.middle = Dist(comm.rank)
+        ctx.middle = ctx.middle.of(comm.rank)
         ctx.compose()
     atexit.register(_at_exit)
     return comm

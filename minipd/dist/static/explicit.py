@@ -12,7 +12,7 @@ from typing import Any
 
 from minipd.dist.control_flow import LocalBranches
 from minipd.dist.dialect import DistTensorType
-from minipd.dist.interpreter import MARKS, Dist, _decomposed
+from minipd.dist.interpreter import MARKS, PLACING, Dist, decomposed
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement, Replicate
 from minipd.dist.spmd.table import Decompose
@@ -47,13 +47,13 @@ class Explicit(Dist):
             return self.run_between(lower, row, payloads, attrs)
         xs = [self.operand(x, mesh, i in row.shape_only) for i, x in enumerate(payloads)]
         self.rank = mesh.process_ids[0]
-        if row.name in MARKS[:2] and attrs["mesh"] != mesh:
+        if row.name in PLACING and attrs["mesh"] != mesh:
             return self.cross(xs[0], attrs["mesh"], tuple(attrs["placements"]), lower)
         call = self.plan_call(row, xs, attrs, mesh)
         if type(call) is Decompose:
             if call.inputs is not None:
                 xs = [self.bring(x, p) if type(x) is DistValue else x for x, p in zip(xs, call.inputs, strict=True)]
-            return _decomposed(row, xs, attrs)
+            return decomposed(row, xs, attrs)
         inputs, outputs, metas, *_ = call
         for i, (x, wanted) in enumerate(zip(xs, inputs, strict=True)):
             if type(x) is DistValue and i not in row.shape_only:
