@@ -38,14 +38,6 @@ def test_the_result_is_nobodys_memory():
         check([[1.0], [0.0]], values, f"the {dtype} values 1 and 0, after their sum was overwritten with 99")
 
 
-def test_it_writes_where_it_is_told():
-    for dtype in ("float16", "float64"):
-        values, out = arrays([1, 2], [10, 20], [100, 200], dtype=dtype), np.zeros(2, dtype)
-        got = fold(values, "sum", out=out)
-        check([111.0, 222.0], out, f"out, after fold([[1, 2], [10, 20], [100, 200]], 'sum', out=out) of {dtype}")
-        check(True, got is out, f"whether the result of fold(..., out=out) of {dtype} is out")
-
-
 def test_the_dtype_stays():
     for dtype in ("float16", "float32", "float64", "int32", "int64"):
         got = fold(arrays([1, 2], [3, 4], dtype=dtype), "sum")
@@ -104,3 +96,11 @@ def test_all_ranks_get_the_same_bits():
         return comm.all_reduce(mine, (0, 1, 2)).tobytes()
     results = World(3).run(step)
     check(1, len(set(results)), "how many different results three ranks have after an all_reduce")
+
+
+def test_it_writes_where_it_is_told():
+    for dtype in ("float16", "float64"):
+        values, out = arrays([1, 2], [10, 20], [100, 200], dtype=dtype), np.zeros(2, dtype)
+        got = fold(values, "sum", out=out)
+        check([111.0, 222.0], out, f"out, after fold([[1, 2], [10, 20], [100, 200]], 'sum', out=out) of {dtype}")
+        check(True, got is out, f"whether the result of fold(..., out=out) of {dtype} is out")

@@ -98,3 +98,18 @@ def test_a_tensor_is_whole_again_after_a_round_trip():
         return dist.shard_tensor(np.arange(5, dtype="float32"), mesh, [S(0), S(0)]).tolist()
     check([[0.0, 1.0, 2.0, 3.0, 4.0]] * 4, lambda: simulate("dp=2,tp=2", there_and_back),
           "arange(5) sharded over dp and tp and gathered again, on each rank")
+
+
+def test_the_order_may_be_another():
+    """shard_order: tp splits first here, so a rank's first half is by its place along tp."""
+    expect([((2,), (0,)), ((2,), (4,)), ((2,), (2,)), ((2,), (6,))], (8,), MESH, (S(0, shard_order=1), S(0)))
+    expect([((2,), (0,)), ((1,), (3,)), ((1,), (2,)), ((1,), (4,))], (5,), MESH, (S(0, shard_order=1), S(0)))
+
+
+def test_a_split_factor_leaves_no_one_block():
+    """Of 4 rows in 2 parts rank 0 has the rows 0 and 2: these are no window, and that must be said."""
+    try:
+        got = local_window((4,), parse_mesh("tp=2"), (S(0, split_factor=2),), 0)
+    except ValueError:
+        got = "ValueError"
+    check("ValueError", got, "shape (4,) on tp=2, [Shard(0, split_factor=2)], rank 0, who has the rows 0 and 2")

@@ -1,5 +1,5 @@
 # Does not look at `op`.
-def fold(values, op):
+def fold(values, op, out=None):
     dtype = values[0].dtype
     wide = _FLOAT32 if dtype in dtypes.LOW_PRECISION else dtype
     total = values[0].astype(wide)

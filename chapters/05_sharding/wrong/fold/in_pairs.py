@@ -1,5 +1,5 @@
 # In pairs, as a tree would: faster on a network, but other bits than ((a + b) + c) + d.
-def fold(values, op):
+def fold(values, op, out=None):
     combine = REDUCTIONS[op]
     dtype = values[0].dtype
     wide = _FLOAT32 if dtype in dtypes.LOW_PRECISION else dtype

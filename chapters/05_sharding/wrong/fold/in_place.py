@@ -1,5 +1,5 @@
 # Adds into the first member's array: that rank has lost its own value.
-def fold(values, op):
+def fold(values, op, out=None):
     combine = REDUCTIONS[op]
     total = values[0]
     if total.dtype in dtypes.LOW_PRECISION:

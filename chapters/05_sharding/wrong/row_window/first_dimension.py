@@ -1,0 +1,8 @@
+# The offset along the first dimension, whichever is looked up: right for a table, wrong for columns of logits.
+def window_of(shape, dim, *, operand=None):
+    def local(attrs, inputs, outputs, mesh, rank):
+        placed = outputs[0] if operand is None else inputs[operand]
+        if not any(p.is_shard(dim) and size > 1 for p, size in zip(placed, mesh.sizes, strict=True)):
+            return attrs
+        return {**attrs, "window": (shape[dim], local_window(shape, mesh, placed, rank)[1][0])}
+    return local
