@@ -13,11 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minipd.dist.control_flow import Branches
+from minipd.dist.control_flow import Branches, Stack
 from minipd.dist.dialect import DistTensorType
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.placements import Placement, Replicate, check_placements
-from minipd.dist.rows import whole
+from minipd.dist.placements import Placement, Replicate, check_placements, whole
 from minipd.dist.spmd.inference import infer_backward
 from minipd.dist.static.evaluation import Survey, placed_meta
 from minipd.dist.static.marks import SOURCES, mix2dist
@@ -40,13 +39,14 @@ Placements = tuple[Placement, ...]
 Marks = Callable[[Operation], Placements | tuple[ProcessMesh, Placements] | None]
 
 
-def complete(program: Program, mesh: ProcessMesh | None, marks: Marks) -> Program:
+def complete(program: Program, mesh: ProcessMesh | None, marks: Marks, left: dict[str, Stack] | None = None) -> Program:
     """Place inputs and state, annotate everything else; in place.  Returns the program.
 
     marks(op): where what an input (`pd_op.data`) or parameter (`builtin.parameter`) reads is, and how.  `mesh` is where
     placements alone are.  Marks in the program (`dist_op.shard_tensor`) count as well.
     Other values get theirs from the SPMD rules, results of branches those that both branches have (`control_flow`).
     What has to hold of symbolic dimensions so that they split evenly is added to the program's constraints.
+    left: gets the stacks that the program leaves, and has those that it takes.
     """
     for op in program.global_block():
         if op.name() in SOURCES and (found := marks(op)) is not None:
@@ -56,7 +56,7 @@ def complete(program: Program, mesh: ProcessMesh | None, marks: Marks) -> Progra
     mix2dist(program)
     if mesh is not None:
         replicate_sources(program, mesh)        # the caller has said all there is to say
-    completion(program)
+    completion(program, left)
     return program
 
 
@@ -67,7 +67,7 @@ def place(op: Operation, mesh: ProcessMesh, placements: Placements) -> None:
     value.set_type(DistTensorType(value.shape, value.dtype, mesh, placements))
 
 
-def completion(program: Program) -> int:
+def completion(program: Program, left: dict[str, Stack] | None = None) -> int:
     """Give types to what has none yet, in place; returns how many values got one.
 
     A program in which no value is on a mesh is left as it is.
@@ -79,8 +79,13 @@ def completion(program: Program) -> int:
     only = found[0] if len(found) == 1 else None
     if only is not None:
         replicate_sources(program, only)
+    branches = Branches(only, left)
+
+    def write(op: Operation, payload: Any) -> None:
+        if type(payload) is Stack:
+            branches.left[op.attributes["output_name"].value] = payload
     with using(ground=MetaOnly(), middle=Survey(), grad=False), program.constraints.collect():
-        env = evaluate(program, current().run, read_meta, lambda op, payload: None, Branches(only))
+        env = evaluate(program, current().run, read_meta, write, branches)
     changed = 0
     for value, payload in env.items():
         if not isinstance(value.type(), TensorType):        # an end of a stack
@@ -146,7 +151,7 @@ def _complete_bundles(op: Operation) -> None:
     elif op.name() == "builtin.split":
         op.operand_source(0).set_type(VectorType(tuple(r.type() for r in op.results())))
     elif op.name() == "cf.tuple_pop":
-        for result, pushed in zip(op.results(), pushed_values(op) or (), strict=True):
+        for result, pushed in zip(op.results(), pushed_values(op) or op.results(), strict=True):    # or another's stack
             result.set_type(pushed.type())
 
 

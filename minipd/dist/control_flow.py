@@ -25,8 +25,7 @@ from typing import Any
 
 from minipd.dist.crossing import elsewhere
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.placements import Placement, Replicate
-from minipd.dist.rows import whole
+from minipd.dist.placements import Placement, Replicate, whole
 from minipd.dist.value import DistValue
 from minipd.framework.meta import Meta
 from minipd.framework.rank import current
@@ -46,10 +45,13 @@ Placements = tuple[Placement, ...]
 
 
 class Branches:
-    """For completion: finds the placements of what branches yield, and of what travels on stacks."""
+    """For completion: finds the placements of what branches yield, and of what travels on stacks.
 
-    def __init__(self, mesh: ProcessMesh | None):
-        self._mesh = mesh
+    left: the stacks that a program gives as outputs, by name, for the program that takes them.
+    """
+
+    def __init__(self, mesh: ProcessMesh | None, left: dict[str, Stack] | None = None):
+        self._mesh, self.left = mesh, {} if left is None else left
 
     @property
     def mesh(self) -> ProcessMesh:
@@ -71,6 +73,8 @@ class Branches:
                 self._mesh = around
             case "cf.stack_create":
                 self.create(op, env)
+            case "cf.stack_take":
+                self.take(op, env, self.left[op.attributes["name"].value])
             case "cf.tuple_push":
                 stack, *values = op.operands_source()
                 env[stack].pushed[:] = [renewed(env[v]) for v in values]
@@ -113,7 +117,7 @@ class Branches:
         for value in captured(op):
             x = env.get(value)
             if type(x) is DistValue and any(p.is_partial() for p in x.held().placements):
-                self.placed(x, tuple(Replicate() if p.is_partial() else p for p in x.placements))
+                self.placed(x, whole(x.placements))
 
     def branch(self, op: Operation, env: Env, walk: Walk) -> None:
         """Evaluate both regions, and agree on the placements of the results."""
@@ -181,6 +185,10 @@ class Branches:
         stack = Stack()
         env.update((end, stack) for end in op.results())
 
+    def take(self, op: Operation, env: Env, left: Stack) -> None:
+        """What was pushed by the program that has left it."""
+        env.update((end, Stack(left.pushed)) for end in op.results())
+
     def push(self, op: Operation, env: Env, payloads: list[Any]) -> None:
         """Nor has a push results."""
 
@@ -196,8 +204,8 @@ class Branches:
 class LocalBranches(Branches):
     """For partition: writes the branches and stacks of one rank's program, by the placements that completion found."""
 
-    def __init__(self, mesh: ProcessMesh | None, trace: Trace, rank: int):
-        super().__init__(mesh)
+    def __init__(self, mesh: ProcessMesh | None, trace: Trace, rank: int, left: dict[str, Stack] | None = None):
+        super().__init__(mesh, left)
         self.trace, self.rank = trace, rank
 
     def elsewhere(self, op: Operation, env: Env) -> bool:
@@ -250,6 +258,10 @@ class LocalBranches(Branches):
         new = self.trace.build.build("cf.stack_create", (), {}, [StackType(end) for end in StackType.ENDS])
         pushed: list[Any] = []
         env.update((end, Stack(pushed, local)) for end, local in zip(op.results(), new.results(), strict=True))
+
+    def take(self, op: Operation, env: Env, left: Stack) -> None:
+        new = self.trace.build.build("cf.stack_take", (), dict(op.attributes), [v.type() for v in op.results()])
+        env.update((end, Stack(left.pushed, local)) for end, local in zip(op.results(), new.results(), strict=True))
 
     def push(self, op: Operation, env: Env, payloads: list[Any]) -> None:
         values = [self.local(x) for x in payloads]

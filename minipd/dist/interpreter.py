@@ -11,8 +11,7 @@ from typing import Any
 
 from minipd.dist.crossing import cross, elsewhere
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.placements import Placement, Replicate
-from minipd.dist.rows import whole
+from minipd.dist.placements import Placement, Replicate, whole
 from minipd.dist.sharding import local_shape
 from minipd.dist.spmd import infer
 from minipd.dist.spmd.refusals import check_refusals

@@ -203,6 +203,15 @@ def _partial(op: str) -> Partial:
     return self
 
 
+def whole(placements: Sequence[Placement]) -> tuple[Placement, ...]:
+    """The placements with Partial read as Replicate: those of the value once it has been reduced.
+
+    >>> whole((Partial(), Shard(0)))
+    (Replicate(), Shard(dim=0))
+    """
+    return tuple(Replicate() if p.is_partial() else p for p in placements)
+
+
 def splitting_order(placements: Sequence[Placement]) -> list[int]:
     """The mesh axes that split dimensions, in the order in which those of one dimension split it.
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from minipd.dist.comm.errors import MismatchError
-from minipd.dist.placements import Placement, Replicate
+from minipd.dist.placements import whole
 from minipd.framework.meta import Meta, describe
 from minipd.framework.row import Trait, op
 from minipd.ops.broadcast import as_operand
@@ -87,11 +87,6 @@ class FromLocal:
 
     def kernel(xp, x, *, mesh, placements, shape):
         return x
-
-
-def whole(placements: tuple[Placement, ...]) -> tuple[Placement, ...]:
-    """Placements with Partial read as Replicate."""
-    return tuple(Replicate() if p.is_partial() else p for p in placements)
 
 
 @op("match", Trait.EXACT, dialect="dist_op")

@@ -9,7 +9,7 @@ import pytest
 import minipd as paddle
 from minipd.dist.api import shard_tensor
 from minipd.dist.placements import Replicate
-from minipd.dist.rows import whole as whole_placements
+from minipd.dist.placements import whole as whole_placements
 from minipd.dist.simulate import simulate
 from minipd.dist.static.dist_model import DistModel
 from minipd.framework.rank import current

@@ -22,8 +22,7 @@ from minipd.autograd.py_layer import PyLayer, PyLayerContext
 from minipd.dist.api.tensors import check_started, distributed, enable
 from minipd.dist.crossing import elsewhere
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.placements import Placement, Replicate, Shard, check_placements
-from minipd.dist.rows import whole
+from minipd.dist.placements import Placement, Replicate, Shard, check_placements, whole
 from minipd.dist.sharding import check_local_shape, local_shape
 from minipd.dist.value import DistValue
 from minipd.framework.context import Kernels

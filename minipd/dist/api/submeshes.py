@@ -20,8 +20,7 @@ from minipd.dist.api.local import local_values
 from minipd.dist.api.tensors import check_mesh, check_started, distributed, enable, reshard
 from minipd.dist.crossing import elsewhere
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.placements import Partial, Placement, Replicate, Shard, check_placements
-from minipd.dist.rows import whole
+from minipd.dist.placements import Partial, Placement, Replicate, Shard, check_placements, whole
 from minipd.dist.sharding import check_local_shape, chunk_sizes
 from minipd.dist.value import DistValue
 from minipd.framework.rank import current

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from minipd.dist.checkpoint.sharded_weight import ShardedWeight
-from minipd.dist.rows import whole
+from minipd.dist.placements import whole
 from minipd.dist.sharding import Block, local_blocks, local_shape
 from minipd.dist.value import DistValue
 from minipd.framework.context import Kernels

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.placements import Partial, Placement, Replicate
+from minipd.dist.placements import Partial, Placement, whole
 from minipd.dist.sharding import Run, local_blocks, local_runs, local_window
 
 __all__: list[str] = []
@@ -82,11 +82,9 @@ def exchanged(shape: tuple[int, ...], mesh: ProcessMesh, src: tuple[Placement, .
     places: dict[tuple[int, ...], list[int]] = {}
     for rank in mesh.process_ids:
         places.setdefault(tuple(mesh.coordinate(rank)[axis] for axis in partial), []).append(rank)
-    whole = tuple(Replicate() if isinstance(p, Partial) else p for p in src)
-    wanted = tuple(Replicate() if isinstance(p, Partial) else p for p in dst)
     found = []
     for ranks in places.values():
-        found += _block_messages(_holders(shape, mesh, whole, ranks), _holders(shape, mesh, wanted, ranks))
+        found += _block_messages(_holders(shape, mesh, whole(src), ranks), _holders(shape, mesh, whole(dst), ranks))
     return _sorted(found, mesh)
 
 

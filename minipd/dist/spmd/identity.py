@@ -6,8 +6,7 @@ as it is too.
 
 from __future__ import annotations
 
-from minipd.dist.placements import check_placements
-from minipd.dist.rows import whole
+from minipd.dist.placements import check_placements, whole
 from minipd.dist.spmd.table import Call, Inferred, spmd_placed
 
 __all__: list[str] = []

@@ -17,7 +17,7 @@ from minipd.dist.completion import complete
 from minipd.dist.dialect import DistTensorType
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.partition import output_types, partition
-from minipd.dist.placements import Replicate
+from minipd.dist.placements import whole
 from minipd.dist.sharding import local_part, local_shape
 from minipd.dist.value import DistValue
 from minipd.executor import Executor, TensorScope
@@ -90,7 +90,7 @@ class ShardedProgram:
         """How a tensor from outside is placed in the program: as it is, but for what is Partial."""
         if not isinstance(payload, DistValue):
             return None
-        return payload.mesh, tuple(Replicate() if p.is_partial() else p for p in payload.held().placements)
+        return payload.mesh, whole(payload.held().placements)
 
     # -------------------------------------------------------------------------------------------- what a run is fed
     def sizes(self, feed: Feed) -> dict[str, int]:
