@@ -20,7 +20,7 @@ from minipd.framework.dim import symbol
 from minipd.viz.dist.cut import SIDE, Cut
 from minipd.viz.dist.mesh import arrange
 from minipd.viz.dist.notation import parse_sharding
-from minipd.viz.dist.reshard import sent, told
+from minipd.viz.dist.reshard import flows, sent, told
 
 S, R, P = Shard, Replicate, Partial
 SVG = "{http://www.w3.org/2000/svg}"
@@ -86,6 +86,18 @@ def test_parts_of_a_sum_are_told_apart():
     assert words.count("part 1 of 2") == 2 and words.count("part 2 of 2") == 2 and "f32[4]{P_dp}" in words
     assert "part 3 of 4" in texts(viz.sharding((4,), parse_mesh("dp=2,tp=2"), [P(), P()]))
     assert "part 1 of 2 (max)" in texts(viz.sharding((4,), parse_mesh("dp=2"), [P("max")]))
+
+
+def test_another_order_and_parts_within():
+    square = parse_mesh("dp=2,tp=2")
+    swapped = viz.sharding((8, 4), square, [S(0, shard_order=1), S(0)])
+    tips = [r.find(f"{SVG}title").text for kind in ("p0", "p1", "p2", "p3") for r in rects(swapped, kind)[:1]]
+    assert tips == ["rank 0: [2, 4]", "rank 2: [2, 4]", "rank 1: [2, 4]", "rank 3: [2, 4]"]   # tp has split it first
+    assert {"f32[8_tp_dp, 4]", "over tp, then dp"} <= set(texts(swapped))
+    fused = viz.sharding((12, 4), parse_mesh("tp=2"), [S(0, split_factor=3)])
+    assert len(rects(fused, "p0")) == len(rects(fused, "p1")) == 6              # three blocks of each, twice
+    assert {"f32[12_tp(3), 4]", "over tp (each of 3 parts)", "[6, 4]"} <= set(texts(fused))
+    assert viz.sharding((symbol("B"), 4), parse_mesh("tp=2"), [S(0, split_factor=3)])
 
 
 @given(st.data())
@@ -170,6 +182,31 @@ def test_bytes_of_uneven_chunks():
     assert scatter == {0: 96, 1: 96, 2: 128, 3: 160}
     # rank 0 holds rows 0, 1 and will hold columns 0, 1: it keeps 2 x 2 of its 2 x 8
     assert sent(Step(0, S(0), S(1)), (5, 8), mesh, [S(0)], 4) == {0: 48, 1: 48, 2: 24, 3: 0}
+
+
+@given(st.data())
+def test_bytes_from_rank_to_rank_add_up(data):
+    mesh = parse_mesh(data.draw(st.sampled_from(["a=3", "a=2,b=2", "a=2,b=3"])))
+    kinds = st.sampled_from([R(), P(), S(0), S(1)])
+    now, goal = (tuple(data.draw(kinds) for _ in mesh.names) for _ in range(2))
+    shape = (data.draw(st.integers(1, 7)), data.draw(st.integers(1, 7)))
+    for step in plan(now, goal, mesh, 2):
+        pairs = flows(step, shape, mesh, now, 4)
+        assert {rank: sum(n for (src, _), n in pairs.items() if src == rank) for rank in mesh.process_ids} == \
+            sent(step, shape, mesh, now, 4)
+        assert all(src != dst and dst in mesh.group(src, step.axis) for src, dst in pairs)
+        now = step.applied(now)
+
+
+def test_a_collective_is_arrows_in_the_colours_of_the_pieces():
+    picture = viz.reshard((3, 8), parse_mesh("tp=2"), [S(0)], [R()])
+    root = ElementTree.fromstring(picture.svg)
+    arrows = {t.text: path.get("class") for path in root.iter(f"{SVG}path") for t in path.iter(f"{SVG}title")}
+    assert arrows["rank 0 to rank 1: 64 B"] == "line p0 thick" and arrows["rank 1 to rank 0: 32 B"] == "line p1 thick"
+    assert {"64 B", "32 B", "sends 64 B", "sends 32 B"} <= set(texts(picture))
+    assert "rank 0 to rank 0: what it keeps" in arrows
+    many = viz.reshard((16, 8), parse_mesh("tp=16"), [S(0)], [R()])             # too many for arrows: in their grid
+    assert "all_gather over tp" in texts(many) and not [t for t in texts(many) if t and t.startswith("sends ")]
 
 
 def test_to_another_mesh_it_goes_by_messages():

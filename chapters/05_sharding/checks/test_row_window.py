@@ -75,7 +75,8 @@ def test_other_attributes_stay():
 
 def test_an_embedding():
     table = np.arange(10.0).reshape(5, 2)
-    for mesh, placed in (("tp=2", [S(0)]), ("tp=4", [S(0)]), ("dp=2,tp=2", [S(0), S(0)]), ("tp=2", [R]), ("tp=2", [S(1)])):
+    cases = (("tp=2", [S(0)]), ("tp=4", [S(0)]), ("dp=2,tp=2", [S(0), S(0)]), ("tp=2", [R]), ("tp=2", [S(1)]))
+    for mesh, placed in cases:
         def run(grid, placed=placed):
             ids = shard_tensor(np.array([4, 0, 3, 4]), grid, [R] * grid.ndim)
             return F.embedding(ids, shard_tensor(table, grid, placed)).numpy()

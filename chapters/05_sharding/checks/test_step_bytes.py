@@ -105,4 +105,5 @@ def test_random_steps():
     for shape in ((1, 2), (3, 4), (5, 7), (6, 6)):
         for ways in (1, 2, 3, 5):
             for before, after in itertools.permutations([R, P, S(0), S(1)], 2):
-                expect([witness(shape, before, after, i, ways) for i in range(ways)], before, after, shape, f"tp={ways}")
+                amount = [witness(shape, before, after, i, ways) for i in range(ways)]
+                expect(amount, before, after, shape, f"tp={ways}")

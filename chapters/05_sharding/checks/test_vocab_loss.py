@@ -1,4 +1,4 @@
-"""The loss of logits whose classes are split: a few numbers for each row go round, and the logits stay where they are."""
+"""The loss of logits whose classes are split: a few numbers for each row go round, and the logits stay in place."""
 
 import math
 import re

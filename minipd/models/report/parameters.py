@@ -49,7 +49,7 @@ def most_bytes(parameters: list[Parameter]) -> int:
     for p in parameters:
         cut = _cut(p)
         for rank in p.mesh.process_ids:
-            held[rank] = held.get(rank, 0) + math.prod(cut.window(rank)[0]) * p.dtype.itemsize
+            held[rank] = held.get(rank, 0) + sum(math.prod(n) for n, _ in cut.windows(rank)) * p.dtype.itemsize
     return max(held.values(), default=0)
 
 

@@ -61,8 +61,8 @@ def tensor(given: Namespace) -> Picture:
     on = _mesh(given.mesh)
     t = parse_sharding(given.tensor, on)
     cut = Cut.of(t.shape, on, t.placements, t.dtype)
-    lines = [f"rank {rank}: {cut.local(rank)} from {list(cut.window(rank)[1])} {cut.part(rank)}".rstrip()
-             for rank in on.process_ids]
+    lines = [f"rank {rank}: {cut.local(rank)} from {', '.join(str([*offsets]) for _, offsets in cut.windows(rank))} "
+             f"{cut.part(rank)}".rstrip() for rank in on.process_ids]
     return viz.sharding(t.shape, on, t.placements, t.dtype, t.name), "\n".join(lines)
 
 

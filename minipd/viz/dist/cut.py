@@ -12,11 +12,14 @@ import numpy as np
 
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Partial, Placement, Shard, check_placements
-from minipd.dist.sharding import local_window, sharding_text
+from minipd.dist.sharding import local_blocks, local_shape, local_window, sharding_text
 from minipd.framework.dtype import to_np
 from minipd.viz.style import PIECES
 
 __all__ = ["Cut"]
+
+#: (shape, offsets) of a block of the tensor
+Window = tuple[tuple[int, ...], tuple[int, ...]]
 
 SIDE, LEAST = 190.0, 34.0       # pixels: the longer side of the whole tensor, and the least of any
 
@@ -41,7 +44,8 @@ class Cut:
         checked = check_placements(placements, mesh, len(shape), "sharding")
         ways = [math.prod([s for p, s in zip(checked, mesh.sizes, strict=True) if p.is_shard(d)])
                 for d in range(len(shape))]
-        sizes = tuple(d if isinstance(d, int) else 4 * w for d, w in zip(shape, ways, strict=True))
+        parts = [math.prod([p.factor for p in checked if isinstance(p, Shard) and p.dim == d]) for d in range(len(shape))]
+        sizes = tuple(d if isinstance(d, int) else 4 * w * k for d, w, k in zip(shape, ways, parts, strict=True))
         split = [d for d in range(len(shape)) if any(p.is_shard(d) for p in checked)]
         whole = [d for d in range(len(shape)) if d not in split]
         drawn = sorted([*split[-2:], *(whole[::-1] + [None, None])][:2], key=lambda d: -1 if d is None else d)
@@ -63,21 +67,25 @@ class Cut:
         """The notation with a name: `x: f32[5_tp, 8]`, or without a dtype `x[5_tp, 8]`."""
         return (f"{name}: " if name and self.dtype is not None else name) + self.text
 
-    def window(self, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """(local shape, offsets) of what a rank holds."""
-        return local_window(self.sizes, self.mesh, self.placements, rank)
+    def windows(self, rank: int) -> list[Window]:
+        """(shape, offsets) of each block that a rank holds: one, or several if a split factor parts a dimension."""
+        if not any(isinstance(p, Shard) and p.factor > 1 for p in self.placements):
+            return [local_window(self.sizes, self.mesh, self.placements, rank)]
+        found = [(b.shape, b.offsets) for b in local_blocks(self.sizes, self.mesh, self.placements, rank)]
+        return found or [(local_shape(self.sizes, self.mesh, self.placements, rank), (0,) * len(self.sizes))]
 
     @cached_property
-    def pieces(self) -> dict[tuple, list[int]]:
+    def pieces(self) -> dict[Window, list[int]]:
         """Window -> the ranks that hold it, in the order of the windows in the tensor."""
-        found: dict[tuple, list[int]] = {}
+        found: dict[Window, list[int]] = {}
         for rank in self.mesh.process_ids:
-            found.setdefault(self.window(rank), []).append(rank)
+            for window in self.windows(rank):
+                found.setdefault(window, []).append(rank)
         return dict(sorted(found.items(), key=lambda item: item[0][1]))
 
     def local(self, rank: int) -> str:
         """The local shape in words: `[3, 8]`, `[B/2, 8]`; `nothing` if it has no elements."""
-        found = self.window(rank)[0]
+        found = local_shape(self.sizes, self.mesh, self.placements, rank)
         if 0 in found:
             return "nothing"
         ways = [math.prod([s for p, s in zip(self.placements, self.mesh.sizes, strict=True) if p.is_shard(d)])
@@ -123,10 +131,12 @@ class Cut:
         (x, w), (y, h) = span(self.across, width), span(self.down, height)
         return level, x, y, w, h
 
-    def colour(self, window: tuple) -> str:
+    def colour(self, window: Window) -> str:
         """The colour of a piece."""
         return self._colours[window]
 
     @cached_property
-    def _colours(self) -> dict[tuple, str]:
-        return {window: PIECES[i % len(PIECES)] for i, window in enumerate(self.pieces)}
+    def _colours(self) -> dict[Window, str]:
+        """All that one rank holds has one colour."""
+        holders = list(dict.fromkeys(map(tuple, self.pieces.values())))
+        return {window: PIECES[holders.index(tuple(ranks)) % len(PIECES)] for window, ranks in self.pieces.items()}

@@ -1,13 +1,13 @@
 """Drawing a reshard: what the ranks hold before, after each step, and in the end; and what each step sends.
 
 On one mesh a step is a collective along an axis, or nothing to send, or messages from rank to rank, as it is from one
-mesh to another.
+mesh to another.  Arrows show who gives what to whom, with the bytes; a dashed one is what stays.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minipd.dist.mesh import ProcessMesh
@@ -17,13 +17,16 @@ from minipd.dist.reshard.across import Message, exchanged
 from minipd.dist.reshard.between import plan_between
 from minipd.dist.reshard.plan import Plan, plan
 from minipd.dist.reshard.steps import Step
+from minipd.dist.sharding import ceil_chunk, local_shape
 from minipd.viz.dist.cut import Cut
 from minipd.viz.dist.sharding import cell_of, draw_holders
 from minipd.viz.svg import Sheet, Svg
 
-__all__ = ["reshard", "sent", "told"]
+__all__ = ["flows", "reshard", "sent", "told"]
 
-GAP, BESIDE = 74, 18            # pixels between rows of ranks, and between ranks
+GAP, BESIDE = 92, 18            # pixels between rows of ranks, and between ranks
+ROW = 8                         # so many ranks stand in a row
+LABELS = 8                      # so many arrows are told how much they bring
 ACTIONS = {"slice": "each rank keeps its slice", "keep": "the first rank keeps it, the others take nothing",
            "pad": "each rank puts its chunk among what adds nothing"}
 
@@ -41,19 +44,17 @@ def reshard(shape: Sequence[Any], mesh: ProcessMesh, src: Sequence[Placement], d
     """
     found = states(shape, mesh, src, dst, dtype, to)
     sheet = Sheet(f"reshard {found[0].cut.text} -> {found[-1].cut.text}")
-    y = 0.0
-    for i, state in enumerate(found):
-        crosses = i + 1 < len(found) and bool(found[i + 1].messages)
-        if state.messages:
-            y = _messages(sheet, found[i - 1].cut, state, y)
-            continue
-        y = _arrow(sheet, state.words, y) if i else y
-        sheet.text(0, y, state.cut.named(name), "mono", 13)
-        if not crosses:                         # else the ranks stand in a row, from which the messages go
-            holders = Sheet("")
-            draw_holders(holders, state.cut)
-            sheet.place(holders, 0, y + 14)
-            y += 14 + holders.height
+    # a few ranks stand in a row, so that arrows show who sends what to whom; many stand in their grid
+    in_rows = all(state.cut.mesh.size <= ROW for state in found)
+    y = _state(sheet, found[0].cut, name, 0.0, in_rows)
+    for before, state in zip(found, found[1:], strict=False):
+        if in_rows or state.messages:
+            if not in_rows:
+                y = _row(sheet, before.cut, y + 14)
+            y = _arrows(sheet, before.cut, state, y)
+        else:
+            y = _arrow(sheet, state.words, y)
+        y = _state(sheet, state.cut, name, y, in_rows or bool(state.messages), below=in_rows or bool(state.messages))
     if len(found) == 1:
         sheet.text(0, y + 16, "nothing to do", "dim", 11)
     return sheet.done()
@@ -73,11 +74,13 @@ def told(shape: Sequence[Any], mesh: ProcessMesh, src: Sequence[Placement], dst:
 
 
 class State(NamedTuple):
-    """What everybody holds, and the step that has led there: in words, and as messages if it was to another mesh."""
+    """What everybody holds, and the step that has led there: in words; as messages if it was made of them; and how
+    many bytes went from which rank to which."""
 
     cut: Cut
     words: list[str]
     messages: tuple[Message, ...] = ()
+    flows: Mapping[tuple[int, int], int] = {}
 
 
 def states(shape: Sequence[Any], mesh: ProcessMesh, src: Sequence[Placement], dst: Sequence[Placement], dtype: Any,
@@ -96,7 +99,8 @@ def states(shape: Sequence[Any], mesh: ProcessMesh, src: Sequence[Placement], ds
     messages = between.messages or tuple(Message(b.root, r, cut.shape, (0,) * len(cut.shape))
                                          for b in between.broadcasts for r in b.group[1:])
     words = ["broadcast to the other mesh" if between.broadcasts else "send to the other mesh", _counted(messages, cut)]
-    return [State(cut, []), *_steps(cut, between.here), State(there, words, messages), *_steps(there, between.there)]
+    crossing = State(there, words, messages, _flows_of(messages, cut))
+    return [State(cut, []), *_steps(cut, between.here), crossing, *_steps(there, between.there)]
 
 
 def _counted(messages: Sequence[Message], cut: Cut) -> str:
@@ -105,40 +109,101 @@ def _counted(messages: Sequence[Message], cut: Cut) -> str:
     return f"{len(amounts)} message{'s' * (len(amounts) != 1)}, {size_text(sum(amounts))} in all"
 
 
+def _flows_of(messages: Sequence[Message], cut: Cut) -> dict[tuple[int, int], int]:
+    """(src, dst) -> bytes, of what stays on a rank too."""
+    found: dict[tuple[int, int], int] = {}
+    for m in messages:
+        found[m.src, m.dst] = found.get((m.src, m.dst), 0) + math.prod(m.shape) * cut.dtype.itemsize  # type: ignore
+    return found
+
+
 def _steps(cut: Cut, steps: Plan) -> list[State]:
     found = []
     for step, before, after in steps.stages:
         now, cut = cut, cut.after(after)
         if isinstance(step, Step):
-            found.append(State(cut, said(step, now)))
+            found.append(State(cut, said(step, now), (), _step_flows(step, now)))
         else:
             messages = exchanged(tuple(cut.shape), cut.mesh, before, after)
-            found.append(State(cut, ["exchange among the ranks", _counted(messages, now)], messages))
+            found.append(State(cut, ["exchange among the ranks", _counted(messages, now)], messages,
+                               _flows_of(messages, now)))
     return found
 
 
-def _messages(sheet: Sheet, before: Cut, stage: State, y: float) -> float:
-    """Messages as arrows between two rows of ranks; returns where they end."""
-    y += 14
-    rows = [(before, y), (stage.cut, y + cell_of(before).height + GAP)]
-    middles: list[dict[int, float]] = []
-    for cut, top in rows:
-        cell = cell_of(cut)
-        step = max(cell.width + BESIDE, 76)
-        middles.append({rank: i * step + cell.width / 2 for i, rank in enumerate(cut.mesh.process_ids)})
-        for i, rank in enumerate(cut.mesh.process_ids):
-            cell.draw(sheet, rank, i * step, top)
-    bottom = y + cell_of(before).height
-    right = max(middles[0].values()) + cell_of(before).width / 2 + 30
-    sheet.text(right, y + 20, stage.words[0], "bold")
-    sheet.text(right, y + 36, stage.words[1], "dim", 11)
-    for m in stage.messages:
-        tip = f"rank {m.src} to rank {m.dst}: {list(m.shape)} from {list(m.offsets)}"
-        kind = "wire dash" if m.src == m.dst else "second"
-        sheet.line([(middles[0][m.src], bottom + 2), (middles[1][m.dst], bottom + GAP - 3)], kind, arrow=True, tip=tip)
-    end = rows[1][1] + cell_of(stage.cut).height
-    sheet.text(0, end + 24, stage.cut.text, "mono", 13)
-    return end + 30
+def _step_flows(step: Step, now: Cut) -> dict[tuple[int, int], int]:
+    """What a step sends from whom to whom, if that can be said."""
+    if now.dtype is None or not all(isinstance(d, int) for d in now.shape):
+        return {}
+    return flows(step, now.shape, now.mesh, now.placements, now.dtype.itemsize)
+
+
+def _middles(cut: Cut) -> dict[int, float]:
+    """Where the middle of each rank's picture is, if they stand in a row."""
+    width = cell_of(cut).width
+    return {rank: i * max(width + BESIDE, 76) + width / 2 for i, rank in enumerate(cut.mesh.process_ids)}
+
+
+def _row(sheet: Sheet, cut: Cut, y: float) -> float:
+    """The ranks in a row; returns where it ends."""
+    cell = cell_of(cut)
+    for rank, middle in _middles(cut).items():
+        cell.draw(sheet, rank, middle - cell.width / 2, y)
+    return y + cell.height
+
+
+def _state(sheet: Sheet, cut: Cut, name: str, y: float, in_row: bool, below: bool = False) -> float:
+    """What everybody holds, in words above the picture, or below it; returns where it ends."""
+    if not below:
+        sheet.text(0, y, cut.named(name), "mono", 13)
+        y += 14
+    if in_row:
+        y = _row(sheet, cut, y)
+    else:
+        holders = Sheet("")
+        draw_holders(holders, cut)
+        sheet.place(holders, 0, y)
+        y += holders.height
+    if below:
+        sheet.text(0, y + 20, cut.named(name), "mono", 13)
+        y += 30
+    return y
+
+
+def _arrows(sheet: Sheet, before: Cut, state: State, y: float) -> float:
+    """Who gives how much to whom, from a row of ranks that ends at y to one that begins where this returns.
+
+    An arrow has the colour of what is sent, where that is a piece; of parts of a sum, of the piece that they become.
+    """
+    tops, ends = _middles(before), _middles(state.cut)
+    right = max(tops.values()) + cell_of(before).width / 2 + 30
+    sheet.text(right, y + 30, state.words[0], "bold")
+    sheet.text(right, y + 46, state.words[1], "dim", 11)
+    sends = {rank: sum(n for (src, dst), n in state.flows.items() if src == rank != dst) for rank in tops}
+    top = y + 3
+    if any(sends.values()):
+        for rank, middle in tops.items():
+            sheet.text(middle, y + 12, f"sends {size_text(sends[rank])}" if sends[rank] else "sends nothing", "mid dim", 9)
+        top = y + 17
+    shapes = {}
+    for m in state.messages:
+        shapes.setdefault((m.src, m.dst), []).append(f"{list(m.shape)} from {list(m.offsets)}")
+    stays = [rank for rank in ends if rank in tops and not (before.local(rank) == "nothing" and state.messages)]
+    for rank in stays:
+        if not state.messages or (rank, rank) in state.flows:
+            tip = f"rank {rank} to rank {rank}: {', '.join(shapes.get((rank, rank), ['what it keeps']))}"
+            sheet.line([(tops[rank], top), (ends[rank], y + GAP - 3)], "wire dash", arrow=True, tip=tip)
+    labels = len(state.flows) <= LABELS
+    for (src, dst), amount in state.flows.items():
+        if src == dst or not amount:
+            continue
+        tip = f"rank {src} to rank {dst}: " + (", ".join(shapes[src, dst]) if state.messages else size_text(amount))
+        whose, rank = (state.cut, dst) if before.part(src) else (before, src)
+        kind = f"{whose.colour(whose.windows(rank)[0])} thick" if whose.local(rank) != "nothing" else "second thick"
+        (x0, y0), (x1, y1) = (tops[src], top), (ends[dst], y + GAP - 3)
+        sheet.line([(x0, y0), (x1, y1)], kind, arrow=True, tip=tip)
+        if labels:
+            sheet.text(x0 + (x1 - x0) * 0.2, y0 + (y1 - y0) * 0.2 + 4, size_text(amount), "mid halo", 10)
+    return y + GAP
 
 
 def _arrow(sheet: Sheet, words: list[str], y: float) -> float:
@@ -170,6 +235,41 @@ def sent(step: Step, shape: Sequence[int], mesh: ProcessMesh, before: Sequence[P
     {0: 192, 1: 192, 2: 96, 3: 0}
     """
     return {rank: itemsize * cost.sent(step, tuple(before), mesh, shape, rank) for rank in mesh.process_ids}
+
+
+def flows(step: Step, shape: Sequence[int], mesh: ProcessMesh, before: Sequence[Placement],
+          itemsize: int) -> dict[tuple[int, int], int]:
+    """The bytes that go from one rank to another in a step: `sent`, told apart by who gets them.
+
+    >>> from minipd.dist.mesh import parse_mesh
+    >>> from minipd.dist.placements import Partial, Replicate, Shard
+    >>> flows(Step(0, Shard(0), Replicate()), (3, 8), parse_mesh("tp=2"), [Shard(0)], 4)
+    {(0, 1): 64, (1, 0): 32}
+    >>> flows(Step(0, Partial(), Replicate()), (3, 8), parse_mesh("tp=2"), [Partial()], 4)
+    {(0, 1): 96, (1, 0): 96}
+    """
+    if step.action in ACTIONS:
+        return {}
+    now = tuple(before)
+    after = step.applied(now)
+    found = {}
+    for src in mesh.process_ids:
+        group = mesh.group(src, step.axis)
+        held = local_shape(shape, mesh, now, src)
+        total = math.prod(held)
+        for dst in group:
+            if dst == src:
+                continue
+            if step.action == "all_gather":
+                amount = total
+            elif step.action == "all_reduce":           # the chunk that the other adds up, and the one added up here
+                amount = sum(ceil_chunk(total, len(group), group.index(r))[0] for r in (src, dst))
+            else:
+                dim = step.dst.dim                      # type: ignore[attr-defined]
+                kept = local_shape(shape, mesh, after, dst)[dim]
+                amount = total // held[dim] * kept if total else 0
+            found[src, dst] = amount * itemsize
+    return found
 
 
 def size_text(n: float) -> str:

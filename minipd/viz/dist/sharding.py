@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement
+from minipd.dist.sharding import split_axes
 from minipd.framework.tensor import Tensor
 from minipd.viz.dist.cut import Cut
 from minipd.viz.dist.mesh import draw_ranks, place
@@ -48,6 +49,7 @@ def sharding(shape: Sequence[Any], mesh: ProcessMesh, placements: Sequence[Place
     Raises: TypeError or ValueError for placements that do not fit.
 
     >>> from minipd.dist.mesh import parse_mesh
+    >>> from minipd.dist.placements import Shard
     >>> sharding((5, 8), parse_mesh("tp=4"), [Shard(0)])
     <Svg 'f32[5_tp, 8]', ...>
     """
@@ -105,10 +107,10 @@ def _sides(sheet: Sheet, cut: Cut) -> None:
         if d is None:
             continue
         chunks = sorted({(o[d], s[d]) for s, o in cut.pieces})
-        axes = [n for n, p in zip(cut.mesh.names, cut.placements, strict=True) if p.is_shard(d)]
+        axes = [split_text(cut, axis) for axis in split_axes(cut.placements, d)]
         lines = [f"dim {d}: {cut.shape[d]}"]
         if axes:
-            lines.append("over " + ", ".join(axes))
+            lines.append("over " + ", then ".join(axes))
             sizes = [n for _, n in chunks]
             if isinstance(cut.shape[d], int) and len(sizes) > 4 and len(set(sizes)) == 1:
                 lines.append(f"{len(sizes)} x {sizes[0]}")
@@ -120,6 +122,12 @@ def _sides(sheet: Sheet, cut: Cut) -> None:
         else:
             words = lines[0] + (f" {lines[1]}" if axes else "") + (f" = {lines[2]}" if len(lines) > 2 else "")
             sheet.text(width / 2, -8, words, "mid dim", 11)
+
+
+def split_text(cut: Cut, axis: int) -> str:
+    """The axis that splits a dimension, with what it splits where that is each of several parts."""
+    factor = cut.placements[axis].factor                    # type: ignore[attr-defined]
+    return cut.mesh.names[axis] + (f" (each of {factor} parts)" if factor > 1 else "")
 
 
 class Cell(NamedTuple):
@@ -145,14 +153,15 @@ def cell_of(cut: Cut) -> Cell:
     tall = height + 40 + (14 if any(map(cut.part, cut.mesh.process_ids)) else 0)
 
     def draw(on: Sheet, rank: int, x: float, y: float) -> None:
-        window = cut.window(rank)
         part = cut.part(rank)
         on.rect(x, y, wide, tall, "card", f"rank {rank}: {place(cut.mesh, rank)}", 5)
         on.text(x + 8, y + 14, f"rank {rank}", "", 11)
         left, top = x + (wide - across) / 2, y + 21
         for k in range(levels):
             on.rect(left + k * (width + 6), top, width, height, "bare region", radius=0)
-        if 0 not in window[0]:
+        for window in cut.windows(rank):
+            if 0 in window[0]:
+                continue
             level, dx, dy, w, h = cut.box(window, width, height)
             kind = cut.colour(window) + (" dash" if part else "")
             on.rect(left + level * (width + 6) + dx, top + dy, w, h, kind, radius=0)

@@ -1,4 +1,7 @@
 # Takes the global shape for what a rank has: too much wherever an axis splits the tensor already.
+from minipd.dist.placements import Replicate
+
+
 def sent(step, now, mesh, shape, rank):
     if isinstance(step, Exchange):
         return sum(math.prod(m.shape) for m in exchanged(tuple(shape), mesh, step.src, step.dst)
@@ -17,6 +20,3 @@ def sent(step, now, mesh, shape, rank):
         return total - own + others * own
     kept = ceil_chunk(before[step.dst.dim], len(group), index)[0]
     return total // before[step.dst.dim] * (before[step.dst.dim] - kept) if total else 0
-
-
-from minipd.dist.placements import Replicate
