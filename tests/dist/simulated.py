@@ -87,7 +87,7 @@ def join(pieces, mesh, placements):
         elif p.op == "avg":
             pieces = [sum(g) / len(g) for g in groups]
         else:
-            pieces = [REDUCE[p.op].reduce(g) for g in groups]
+            pieces = [REDUCE[p.op].reduce(g).astype(g[0].dtype) for g in groups]       # numpy adds int32 up as int64
     return pieces[0]
 
 
