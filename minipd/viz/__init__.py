@@ -15,6 +15,7 @@
     viz.mesh(m)                                 ranks, and who talks to whom
     viz.tensor(t), viz.sharding(shape, ...)     which rank holds which piece
     viz.reshard(shape, mesh, src, dst)          the steps, and what they send
+    viz.placed(program, rank=0)                 a program with its placements, and a rank's own beside it
     viz.schedule(jobs), viz.timeline(records)   a pipeline: the ideal, and the measured
 
 Each returns an `Svg` (`layers`: a `Page`): a notebook shows it, `.save(path)` writes it, `.svg` is its text.  Nothing
@@ -32,8 +33,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["changes", "dependencies", "groups", "layers", "loops", "matches", "memory", "mesh", "program", "reshard",
-           "run", "schedule", "sharding", "streams", "tape", "tensor", "timeline", "use_def"]
+__all__ = ["changes", "dependencies", "groups", "layers", "loops", "matches", "memory", "mesh", "placed", "program",
+           "reshard", "run", "schedule", "sharding", "streams", "tape", "tensor", "timeline", "use_def"]
 
 #: name -> the drawer's module.  They are imported when asked for: each belongs to a floor, which may be closed.
 DRAWERS = {
@@ -42,7 +43,8 @@ DRAWERS = {
     "layers": "ir.layers", "memory": "executor.memory",
     "dependencies": "executor.dependencies", "streams": "executor.timeline", "run": "executor.timeline",
     "loops": "cinn.loops", "mesh": "dist.mesh", "tensor": "dist.sharding", "sharding": "dist.sharding",
-    "reshard": "dist.reshard", "schedule": "parallel.timeline", "timeline": "parallel.timeline",
+    "reshard": "dist.reshard", "placed": "dist.placed",
+    "schedule": "parallel.timeline", "timeline": "parallel.timeline",
 }
 
 

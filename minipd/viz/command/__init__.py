@@ -2,6 +2,6 @@
 
     main        the command line
     graphs      tape, program, use-def, groups, loops: of a function in a file, or of a program as text
-    shards      mesh, tensor, reshard, schedule: of what the words on the command line describe
+    shards      mesh, tensor, reshard, schedule: of what the words on the command line describe; placed: of a program
     programs    finding what is to be drawn
 """

@@ -76,7 +76,7 @@ def _input_argument(parser: ArgumentParser) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------ things
-def _loaded(given: Namespace) -> Any:
+def program_of(given: Namespace) -> Any:
     """The program that is named, after the passes that are."""
     loaded = load_program(given.what, given.input)
     if given.passes or given.load:
@@ -125,7 +125,7 @@ def _called(function: Any, given: Namespace) -> Any:
 def program(given: Namespace) -> Picture:
     if given.side_by_side:
         return _side_by_side(given)
-    loaded = _loaded(given)
+    loaded = program_of(given)
     if given.depth is not None and given.depth < 0:
         raise InputError("a depth of at least 0", str(given.depth), "raise --depth")
     return _graph(viz.program(loaded, given.what, _ops(given.ops, loaded), given.depth))
@@ -144,7 +144,7 @@ def _side_by_side(given: Namespace) -> Picture:
 
 def matches(given: Namespace) -> Picture:
     from minipd.viz.passes.matches import matches_text
-    loaded = _ours(_loaded(given))
+    loaded = _ours(program_of(given))
     rules = [rule for text in given.rules for rule in _rules(text)]
     return viz.matches(loaded, rules, ops=_ops(given.ops, loaded)), matches_text(loaded, rules)
 
@@ -164,14 +164,14 @@ def _rules(text: str) -> list[Any]:
 
 def layers(given: Namespace) -> tuple[Page, str]:
     """The page, and the outermost picture as DOT text."""
-    loaded = _loaded(given)
+    loaded = program_of(given)
     return viz.layers(loaded, given.what), viz.program(loaded, given.what, depth=0).source
 
 
 def memory(given: Namespace) -> Picture:
     """The picture, and each buffer in a line."""
     from minipd.executor import Executor
-    executor = Executor(_ours(_loaded(given)))
+    executor = Executor(_ours(program_of(given)))
     sizes = parse_sizes(given.size)
     names = {name for value in executor.inputs.values() for d in value.shape for name in getattr(d, "symbols", ())}
     if names != sizes.keys():
@@ -184,13 +184,13 @@ def memory(given: Namespace) -> Picture:
 
 def groups(given: Namespace) -> Picture:
     from minipd.viz.cinn.groups import grouped
-    loaded = grouped(_loaded(given))
+    loaded = grouped(program_of(given))
     return _graph(viz.groups(loaded, f"fusion groups of {given.what}", _ops(given.ops, loaded)))
 
 
 def use_def(given: Namespace) -> Picture:
     from minipd.viz.ir.program import value_names
-    names = value_names(_loaded(given).global_block())
+    names = value_names(program_of(given).global_block())
     wanted = given.value if given.value.startswith("%") else f"%{given.value}"
     found = next((value for value, name in names.items() if name == wanted), None)
     if found is None:
@@ -202,7 +202,7 @@ def use_def(given: Namespace) -> Picture:
 
 def loops(given: Namespace) -> Picture:
     from minipd.viz.cinn.loops import loop_nests, loops_text
-    functions = loop_nests(_loaded(given))
+    functions = loop_nests(program_of(given))
     if not functions:
         raise InputError("a program of which the compiler makes loops", f"{given.what}, which stays library kernels",
                          "draw its fusion groups: minipd draw groups")

@@ -38,6 +38,8 @@ THINGS = (
     Drawn("mesh", "the ranks of a mesh", shards.mesh_arguments, shards.mesh),
     Drawn("tensor", "which rank holds which piece of a tensor", shards.tensor_arguments, shards.tensor),
     Drawn("reshard", "the steps from one sharding to another", shards.reshard_arguments, shards.reshard),
+    Drawn("placed", "a program with its placements, and a rank's own program beside it", shards.placed_arguments,
+          shards.placed),
     Drawn("schedule", "a pipeline: as planned, or as a run measured it", shards.schedule_arguments, shards.schedule),
 )
 

@@ -1,4 +1,4 @@
-"""`minipd draw` mesh, tensor, reshard, schedule."""
+"""`minipd draw` mesh, tensor, reshard, placed, schedule."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from minipd import viz
 from minipd.framework.errors import InputError
 from minipd.framework.files import reason
+from minipd.viz.command.graphs import program_arguments, program_of
 from minipd.viz.svg import Svg
 
 __all__: list[str] = []
@@ -33,6 +34,11 @@ def reshard_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("target", help="the same tensor, as it shall be sharded")
     _mesh_option(parser)
     parser.add_argument("--to", metavar="MESH", help="another mesh to bring it to, of the ranks after those of --mesh")
+
+
+def placed_arguments(parser: ArgumentParser) -> None:
+    program_arguments(parser)
+    parser.add_argument("--rank", type=int, default=0, metavar="N", help="whose own program (%(default)s)")
 
 
 def schedule_arguments(parser: ArgumentParser) -> None:
@@ -77,6 +83,16 @@ def reshard(given: Namespace) -> Picture:
                          "only the sharding may differ")
     return (viz.reshard(src.shape, on, src.placements, dst.placements, src.dtype, src.name, to),
             told(src.shape, on, src.placements, dst.placements, src.dtype, to))
+
+
+def placed(given: Namespace) -> Picture:
+    from minipd.viz.dist.placed import placed_text
+    program = program_of(given)
+    try:
+        return viz.placed(program, given.rank), placed_text(program, given.rank)
+    except ValueError as error:
+        raise InputError("a program that marks its inputs with shard_tensor, and a rank of its mesh",
+                         f"{given.what}, rank {given.rank} ({error})", "mark them, or name another rank") from None
 
 
 def schedule(given: Namespace) -> Picture:

@@ -184,7 +184,7 @@ def _arrows(sheet: Sheet, before: Cut, state: State, y: float) -> float:
         for rank, middle in tops.items():
             sheet.text(middle, y + 12, f"sends {size_text(sends[rank])}" if sends[rank] else "sends nothing", "mid dim", 9)
         top = y + 17
-    shapes = {}
+    shapes: dict[tuple[int, int], list[str]] = {}
     for m in state.messages:
         shapes.setdefault((m.src, m.dst), []).append(f"{list(m.shape)} from {list(m.offsets)}")
     stays = [rank for rank in ends if rank in tops and not (before.local(rank) == "nothing" and state.messages)]

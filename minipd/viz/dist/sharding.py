@@ -21,7 +21,7 @@ from minipd.viz.dist.mesh import draw_ranks, place
 from minipd.viz.style import text_width
 from minipd.viz.svg import Sheet, Svg
 
-__all__ = ["Cell", "cell_of", "draw_holders", "sharding", "tensor", "thumbnail"]
+__all__ = ["Cell", "cell_of", "draw_holders", "draw_small", "sharding", "tensor", "thumbnail"]
 
 LINE = 18.0                     # the least height in which words stand
 SMALL = 0.34                    # how much smaller a rank's picture is
@@ -71,8 +71,13 @@ def sharding(shape: Sequence[Any], mesh: ProcessMesh, placements: Sequence[Place
 def thumbnail(cut: Cut) -> Svg:
     """The whole tensor, cut, small enough for a line of a table."""
     sheet = Sheet(cut.text)
-    _whole(sheet, cut, 0.36)
+    draw_small(sheet, cut)
     return sheet.done(margin=2)
+
+
+def draw_small(sheet: Sheet, cut: Cut) -> None:
+    """The whole tensor, cut, as `thumbnail` shows it."""
+    _whole(sheet, cut, 0.36)
 
 
 def _whole(sheet: Sheet, cut: Cut, scale: float = 1) -> None:
