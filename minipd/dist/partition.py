@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minipd.dist.control_flow import LocalBranches, renewed
+from minipd.dist.control_flow import LocalBranches, Stack, renewed
 from minipd.dist.crossing import elsewhere
 from minipd.dist.dialect import DistTensorType
 from minipd.dist.mesh import ProcessMesh
@@ -31,13 +31,14 @@ from minipd.ir.trace import Trace
 __all__ = ["partition"]
 
 
-def partition(program: Program, mesh: ProcessMesh | None, rank: int) -> Program:
+def partition(program: Program, mesh: ProcessMesh | None, rank: int, left: dict[str, Stack] | None = None) -> Program:
     """The local program of `rank`.  `program` has been completed, and is left as it is.
 
     mesh: the mesh of a program that knows one; None for several.
     State and inputs keep their names; their shapes are those of the rank's shards.  State is written back under the
     placements it was read with; outputs keep the placements that the program gives them (see `output_types`).  State,
     inputs and outputs that are on meshes without the rank are not in its program.
+    left: gets the stacks that the program leaves, and has those that it takes.
     Raises: ValueError for state that would be written otherwise than it is read, or is never read.
     """
     local = Program()
@@ -60,7 +61,10 @@ def partition(program: Program, mesh: ProcessMesh | None, rank: int) -> Program:
 
     def write(op: Operation, payload: Any) -> None:
         kind = op.operand_source(0).type()
-        if type(payload) is not DistValue and mesh is not None:              # a constant
+        if type(payload) is Stack:
+            branches.left[op.attributes["output_name"].value] = payload
+            payload = payload.local
+        elif type(payload) is not DistValue and mesh is not None:              # a constant
             payload = DistValue(payload, tuple(payload.shape), payload.dtype, mesh, (Replicate(),) * mesh.ndim)
         if op.name() == "builtin.set_parameter":
             check_state(op.attributes["parameter_name"].value, state, payload, everybody(program))
@@ -71,10 +75,11 @@ def partition(program: Program, mesh: ProcessMesh | None, rank: int) -> Program:
         elif payload.mesh.contains(rank):
             trace.write(op, payload.held().local)
 
+    branches = LocalBranches(mesh, trace, rank, left)
     with using(ground=trace, middle=Local(rank), grad=False), local.constraints.collect() as constraints:
         for c in program.constraints:
             constraints.add(c)
-        evaluate(program, current().run, read, write, LocalBranches(mesh, trace, rank))
+        evaluate(program, current().run, read, write, branches)
     remove_dead_ops(local)
     return local
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.placements import Partial, Placement, Replicate
+from minipd.dist.placements import Partial, Placement, Replicate, whole
 from minipd.dist.reshard.run import run_plan
 from minipd.dist.sharding import sharding_text
 from minipd.framework import dtype as dtypes
@@ -57,6 +57,11 @@ class DistValue:
         """The same without data: what a gradient rule saves of an operand whose values it does not read."""
         return DistValue(Meta(self.local.shape, self.dtype), self.shape, self.dtype, self.mesh, self.placements)
 
+    @property
+    def placed(self) -> tuple[ProcessMesh, tuple[Placement, ...]]:
+        """The mesh, and the placements that a program reads the value under: a Partial one is whole there."""
+        return self.mesh, whole(self.held().placements)
+
     def share(self, *handles: Any) -> None:
         """These tensors share the value: an in-place write to one is a write to all."""
         self.handles = [weakref.ref(h) for h in {id(h): h for h in (*self.sharing(), *handles)}.values()]
@@ -96,7 +101,7 @@ class DistValue:
         if not isinstance(local, np.ndarray):
             return local.materialize(asked)
         run, rank = Kernels().run, current().rank
-        resolved = self.moved(tuple(Replicate() if p.is_partial() else p for p in self.placements), run, rank)
+        resolved = self.moved(whole(self.placements), run, rank)
         return resolved.moved((Replicate(),) * self.mesh.ndim, run, rank).local     # the whole is nothing to keep
 
     def on_all_ranks(self, what: str) -> np.ndarray | None:

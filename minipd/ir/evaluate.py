@@ -50,7 +50,7 @@ def evaluate(program: Program, run: Callable, read: Callable[[Operation], Any],
 
     def other(op: Operation, env: dict[Value, Any], walk: Walk) -> None:
         name = op.name()
-        if control is not None and (name in CONTROL or op.regions and op.info.registered):
+        if control is not None and (name in (*CONTROL, "cf.stack_take") or op.regions and op.info.registered):
             control(op, env, walk)
         elif not op.info.registered:
             raise NotImplementedError(user_error(op, f"expected an operation that a dialect knows, got {name}: the "

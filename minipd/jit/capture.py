@@ -18,12 +18,14 @@ from minipd.ir.program import Program
 from minipd.ir.trace import Trace
 from minipd.ir.traced import HANDLE
 from minipd.ir.value import Value
+from minipd.jit.spread import place_of
 
 __all__: list[str] = []
 
 
 class CapturingTrace(Trace):
     """handles: the names of inputs -> the tensors that they are bound to.  tape_wanted: the tape writes the gradient.
+    spread: whether a distributed tensor is among them.
 
     While tracing, a captured tensor holds its value in the program, as the program's state does; `release` puts back
     what it held.
@@ -34,7 +36,7 @@ class CapturingTrace(Trace):
     def __init__(self) -> None:
         super().__init__(Program())
         self.handles: dict[str, Tensor] = {}
-        self.tape_wanted = False
+        self.tape_wanted, self.spread = False, False
         self._held: list[tuple[Tensor, dict[str, Any], Value]] = []
 
     def around(self, handler: Callable) -> Callable:
@@ -42,7 +44,8 @@ class CapturingTrace(Trace):
 
         def capturing(row: Row, inputs: Any, attrs: dict) -> Any:
             for i, x in enumerate(inputs):
-                if isinstance(x, Tensor) and i not in row.shape_only and isinstance(x.payload, np.ndarray):
+                if isinstance(x, Tensor) and i not in row.shape_only and (
+                        isinstance(x.payload, np.ndarray) or place_of(x.payload) is not None):
                     self._bind(x)
             return traced(row, inputs, attrs)
         return capturing
@@ -59,6 +62,7 @@ class CapturingTrace(Trace):
     def _bind(self, x: Tensor) -> None:
         name = self._new_name("captured")
         value = self.input(name, x.payload)
+        self.spread = self.spread or place_of(x.payload) is not None
         self.handles[name] = x
         self._held.append((x, {k: v for k, v in vars(x).items() if k in HANDLE}, value))
         x.payload, x.node, x.index = value, None, 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
@@ -30,6 +31,7 @@ from minipd.jit.joint import Joint, split_backward
 from minipd.jit.replay import STATE
 from minipd.jit.runnable import Recorded, Runnable, Sources
 from minipd.jit.signature import Argument
+from minipd.jit.spread import place_of, supplied
 from minipd.jit.stages import Options
 from minipd.ops.creation import assign
 
@@ -86,8 +88,10 @@ class Compiled:
                  options: Options, sizes: dict[str, int] | None = None):
         self.name = name
         state, again = dict(state), True
+        placed = {f"input_{i}": a.placed for i, a in enumerate(arguments) if a.placed is not None}
+        spread = bool(placed) or any(place_of(x.payload) is not None for x in state.values())
         while again:
-            tracer = CapturingTrace()
+            tracer = supplied().tracer(placed) if spread else CapturingTrace()
             function = _Traced(fn, tracer, state)
             try:
                 self.traced: TracedProgram = trace(function, *arguments, state=state, tracer=tracer,
@@ -100,7 +104,8 @@ class Compiled:
                 written = tracer.release()
             # an outside tensor that the function writes is state too, which only the trace tells: trace once more
             state |= {f"written_{len(state) + i}": x for i, x in enumerate(written)}
-            again = bool(written)
+            again = bool(written) or tracer.spread and not spread
+            spread = spread or tracer.spread
         self.handles, self.state = dict(tracer.handles), self.traced.state
         self.structure, self.same, self.written = function.structure, function.same, function.written
         self.twice, self.effects = function.twice, function.effects
@@ -108,12 +113,18 @@ class Compiled:
         tree = self.structure.tree[0]
         #: the place of the one tensor that is all of the result, None for others
         self._one = tree.index if isinstance(tree, Leaf) and self.plain and not self.effects else None
-        self.scope = Handles(self.state)
+        self.scope = supplied().scope(self.state) if spread else Handles(self.state)
         self.guards = [(x, *_meta(x)) for x in (*self.handles.values(), *self.state.values())]
         joint = function.joint(self.traced) if function.seeds else None
         traced = self.traced
-        self.runnable = Runnable(name, traced.program, (*traced.inputs, *self.handles, *traced.captures, *traced.draws),
-                                 traced.outputs, options, current().grad_enabled, joint)
+        run: Any = Runnable
+        if spread:
+            captured = {n: place_of(p) for n, p in traced.captures.items()}
+            bound = {n: place_of(x.payload) for n, x in self.handles.items()}
+            held = {STATE + n: place_of(x.payload) for n, x in self.state.items()}
+            run = functools.partial(supplied().runnable, {**placed, **captured, **bound, **held})
+        self.runnable = run(name, traced.program, (*traced.inputs, *self.handles, *traced.captures, *traced.draws),
+                            traced.outputs, options, current().grad_enabled, joint)
         self.program = traced.program = self.runnable.program
         # what else a call is given, beside its arguments, in the order of `runnable.given`
         self._bound = list(self.handles.values())
@@ -143,11 +154,13 @@ class Compiled:
 
     def changed(self) -> str | None:
         """What is different with the outside tensors, as text; None if they are what they were in the trace."""
-        for x, shape, dtype, stop in self.guards:
+        for x, shape, dtype, stop, placed in self.guards:
             p = x.payload
             if p.shape != shape or p.dtype != dtype or x.stop_gradient != stop:
                 return (f"tensor {x.name} is {describe(p)} with stop_gradient={x.stop_gradient}, was "
                         f"{describe(Meta(shape, dtype))} with stop_gradient={stop}")
+            if (type(p) is not np.ndarray or placed is not None) and place_of(p) != placed:
+                return f"tensor {x.name} is on {place_of(p) or 'no mesh'}, was on {placed or 'no mesh'}"
         return None
 
     # ---------------------------------------------------------------------------------------------------- calls
@@ -288,7 +301,9 @@ class _Traced:
         results: list[Tensor] = []
         values: set[int] = set()                # the tape knows a result by its value, so each has one of its own
         for x in (*leaves, *(arguments[i] for i in self.written)):
-            results.append(assign(x) if id(x.payload) in values else x)
+            # and the program says of a PyLayer's result that no gradient flows to what has computed it
+            cut = not x.stop_gradient and isinstance(x.payload, Value) and x.payload.stop_gradient
+            results.append(assign(x) if cut or id(x.payload) in values else x)
             values.add(id(x.payload))
         if tracer.tape_wanted:
             with changes.done_again():
@@ -335,7 +350,7 @@ class _Traced:
 
 
 def _meta(x: Tensor) -> tuple:
-    return tuple(x.payload.shape), x.payload.dtype, x.stop_gradient
+    return tuple(x.payload.shape), x.payload.dtype, x.stop_gradient, place_of(x.payload)
 
 
 class OnTensors:

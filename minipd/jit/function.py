@@ -163,7 +163,7 @@ class StaticFunction:
         specs, found = arguments(self.name, tensors, input_specs(self.input_spec))
         sizes = None if examples else found
         same = aliases(tensors)
-        key = (tuple([(s.shape, s.dtype, s.stop_gradient) for s in specs]), same, key_of(tree), modes())
+        key = (tuple([(s.shape, s.dtype, s.stop_gradient, s.placed) for s in specs]), same, key_of(tree), modes())
         entries = self.cache.setdefault(key, [])
         if quick is not None:
             self.quick[quick] = entries

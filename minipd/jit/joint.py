@@ -44,10 +44,12 @@ class Joint:
     wrt: list[str] = field(default_factory=list)
 
 
-def with_backward(program: Program, outputs: list[str], wrt: dict[str, Value], fuses: bool = False) -> Joint:
+def with_backward(program: Program, outputs: list[str], wrt: dict[str, Value], fuses: bool = False,
+                  pin: bool = False) -> Joint:
     """Differentiate the named outputs with respect to `wrt`, values of the program by name.
 
     fuses: whether the programs will be compiled by a backend that fuses operators; then fewer values are saved.
+    pin: as in `append_backward`.
     """
     mapping = IrMapping()
     whole = program.clone(mapping)
@@ -55,7 +57,7 @@ def with_backward(program: Program, outputs: list[str], wrt: dict[str, Value], f
     ahead = list(whole.global_block())
     losses = [whole.get_output_value_by_name(name) for name in outputs]
     seeds = [trace.input(f"grad_{i}", Meta(v.shape, v.dtype)) for i, v in enumerate(losses)]
-    grads = append_backward(whole, losses, [mapping.look_up(v) for v in wrt.values()], seeds, trace=trace)
+    grads = append_backward(whole, losses, [mapping.look_up(v) for v in wrt.values()], seeds, pin=pin, trace=trace)
     found = {name: g for name, g in zip(wrt, grads, strict=True) if g is not None}
     joint = split_backward(whole, ahead, found, fuses)
     joint.wrt = list(found)
@@ -105,6 +107,7 @@ def _cut(whole: Program, ahead: list[Operation], grads: dict[str, Value], fuses:
             backward.global_block().append(clone_operation(op, mapping))
         elif not whole_value:
             shape, = build.call(ROWS["shape_only"], (), {"shape": value.shape, "dtype": value.dtype})
+            shape.set_type(value.type())                # which may say where the value is
             mapping.add(value, shape)
         elif op.name() == "builtin.parameter":
             joint.state.append(op.attributes["parameter_name"].value)

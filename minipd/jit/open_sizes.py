@@ -62,7 +62,7 @@ def compiled_for(sizes: dict[str, int] | None, arguments: Sequence[Argument],
         return compiled, Served(compiled.assumptions, {})
     fixed: dict[str, int] = {}
     while True:
-        specs = [Argument(substitute_all(a.shape, fixed), a.dtype, a.stop_gradient) for a in arguments]
+        specs = [Argument(substitute_all(a.shape, fixed), a.dtype, a.stop_gradient, a.placed) for a in arguments]
         error: Exception | None = None
         try:
             compiled = compiled_at(specs, {n: size for n, size in sizes.items() if n not in fixed})

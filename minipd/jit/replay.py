@@ -33,7 +33,7 @@ def replay(program: Program, given: Mapping[str, Any]) -> tuple[dict[str, Tensor
     Raises: NotImplementedError for operations that have no meaning on tensors.
     """
     run = _Replay(given)
-    with using(ground=Kernels(), middle=None, amp=None, saved_hooks=None, grad=True):
+    with using(ground=Kernels(), amp=None, saved_hooks=None, grad=True):
         walk_program(program, run.call, run.read, run.write, run.other)
     return run.outputs, run.nodes
 

@@ -57,22 +57,38 @@ class Runnable:
         self._on_tape: tuple[Call, Recipe] | None = None
         self._reached: dict[tuple[bool, ...], list[bool]] = {}
         with using(amp=None):               # its casts are in the program by now
-            self.program = program if joint is not None else run_stages(program, options, "trace", name)
+            self.program = program if joint is not None else self.before_gradient(program)
             values = {n: self.program.get_output_value_by_name(n) for n in self.outputs}
             self.flows = [n for n, v in values.items() if gradient and _flows(v)]
             wrt = {n: v for n, v in self.sources().items() if _flows(v)}
             if joint is None and self.flows and wrt:
-                joint = with_backward(self.program, self.flows, wrt, options.backend is not None)
+                joint = with_backward(self.program, self.flows, wrt, options.backend is not None, self.pins)
             self.joint = joint
             forward = self.program.clone() if joint is None else joint.forward
-            self.forward = Executor(run_stages(forward, options, "compile", f"{name} (forward)"))
-            self.backward = None if joint is None else Executor(
-                run_stages(joint.backward, options, "compile", f"{name} (backward)"))
+            self.forward = self.ready(forward, "forward")
+            self.backward = None if joint is None else self.ready(joint.backward, "backward")
         self.state = tuple(self.program.parameters())
         self.given = (*inputs, *(STATE + n for n in self.state))
         self.written = {op.attributes["parameter_name"].value for op in self.program.global_block()
                         if op.name() == "builtin.set_parameter"}
         self._places()
+
+    #: whether gradients are brought to the placements of what they are gradients of
+    pins = False
+
+    def before_gradient(self, program: Program) -> Program:
+        """The stages in front of a gradient."""
+        return run_stages(program, self.options, "trace", self.name)
+
+    def ready(self, program: Program, which: str) -> Executor:
+        """The "forward" or "backward" program, to run."""
+        return Executor(run_stages(program, self.options, "compile", f"{self.name} ({which})"))
+
+    def made_by(self, which: str) -> Sequence[str]:
+        """What `run` or `run_back` find: names, in order."""
+        run = self.forward if which == "forward" else self.backward
+        assert run is not None
+        return list(run.prepared.outputs)
 
     @functools.cached_property
     def differentiable(self) -> Program:
@@ -123,7 +139,7 @@ class Runnable:
         names, which a call then need not look up."""
         run, joint = self.forward.prepared, self.joint
         at = {name: i for i, name in enumerate(self.given)}
-        made = {name: i for i, name in enumerate(run.outputs)}
+        made = {name: i for i, name in enumerate(self.made_by("forward"))}
         self.inputs = [at[n] for n in run.inputs]
         self.reads = [at[STATE + n] for n in run.state]
         self.results = [made[n] for n in self.outputs]
@@ -139,7 +155,7 @@ class Runnable:
         at.update((name, len(self.given) + i) for i, name in enumerate(behind))
         self.back_inputs = [at[n] for n in back.inputs]
         self.back_reads = [at[STATE + n] for n in back.state]
-        found = {name: i for i, name in enumerate(back.outputs)}
+        found = {name: i for i, name in enumerate(self.made_by("backward"))}
         self.gradients = [found[n] for n in joint.wrt]
         self.rewritten = [at[STATE + n] for n in self.state if n in self.written]
 

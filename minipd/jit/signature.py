@@ -1,7 +1,8 @@
 """What a compiled program depends on: the key under which it is kept.
 
-Tensors count by shape, dtype and whether they want a gradient (or by the `InputSpec` that they fit), everything else in
-the arguments by its value.  So do the modes in which the function is called.
+Tensors count by shape, dtype and whether they want a gradient (or by the `InputSpec` that they fit), distributed ones
+by their mesh and placements too, everything else in the arguments by its value.  So do the modes in which the function
+is called.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from minipd.framework.meta import Meta, describe
 from minipd.framework.rank import current
 from minipd.framework.tensor import Tensor
 from minipd.jit.paths import number
+from minipd.jit.spread import place_of
 from minipd.ops.creation import to_tensor
 from minipd.static.input import InputSpec
 
@@ -24,11 +26,14 @@ __all__: list[str] = []
 
 
 class Argument(Meta):
-    """What an input of the program looks like: a shape (maybe with symbols), a dtype, and `stop_gradient`."""
+    """What an input of the program looks like: a shape (maybe with symbols), a dtype, and `stop_gradient`.
 
-    def __init__(self, shape: tuple, dtype: np.dtype, stop_gradient: bool):
+    placed: the mesh and the placements of a distributed tensor, else None.
+    """
+
+    def __init__(self, shape: tuple, dtype: np.dtype, stop_gradient: bool, placed: Any = None):
         super().__init__(shape, dtype)
-        self.stop_gradient = stop_gradient
+        self.stop_gradient, self.placed = stop_gradient, placed
 
 
 def as_tensors(tree: Any) -> Any:
@@ -95,25 +100,29 @@ def arguments(name: str, tensors: Sequence[Tensor],
               specs: Sequence[Any] | None) -> tuple[list[Argument], dict[str, int]]:
     """The inputs of the program for a call on these tensors, and the sizes of their open dimensions.
 
-    Raises: TypeError for a tensor that is no plain one; ValueError for one that does not fit its spec.
+    A distributed tensor has no open dimensions: how it is split depends on their sizes.
+    Raises: TypeError for a tensor without values; ValueError for one that does not fit its spec.
     """
     if specs is not None and len(specs) != len(tensors):
         raise ValueError(f"{name}: expected {len(specs)} tensors, one for each entry of input_spec, got {len(tensors)}")
     found, bindings = [], dict[str, int]()
     fresh = fresh_symbols(spec.shape for spec in specs or ())
     for i, x in enumerate(tensors):
-        if not isinstance(x.payload, np.ndarray):
-            raise TypeError(f"{name}: expected plain tensors, got {x!r} as tensor {i}; distributed tensors go through "
-                            "the strategies of minipd.parallel")
+        placed = place_of(x.payload)
+        if placed is None and not isinstance(x.payload, np.ndarray):
+            raise TypeError(f"{name}: expected tensors with values, got {x!r} as tensor {i}")
         if specs is None:
-            found.append(Argument(x.payload.shape, x.payload.dtype, x.stop_gradient))
+            found.append(Argument(x.payload.shape, x.payload.dtype, x.stop_gradient, placed))
             continue
         spec = specs[i]
         if spec.dtype != x.dtype:
             raise ValueError(f"{name}: expected {spec} for tensor {i}, got {describe(x.payload)}; cast it first")
         shape = tuple(next(fresh) if isinstance(d, int) and d == -1 else d for d in spec.shape)
         bind_shape(shape, x.payload.shape, bindings, f"{name}: tensor {i}")
-        found.append(Argument(shape, x.payload.dtype, x.stop_gradient))
+        found.append(Argument(shape, x.payload.dtype, x.stop_gradient, placed))
+    if any(argument.placed is not None for argument in found):
+        return [Argument(x.payload.shape, a.dtype, a.stop_gradient, a.placed)
+                for a, x in zip(found, tensors, strict=True)], {}
     return found, bindings
 
 

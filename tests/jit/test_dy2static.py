@@ -201,6 +201,21 @@ def test_decorators_and_partials():
         assert to_static(functools.partial(f, k=3.0))(tensor(x)).item() == f(x, k=3.0)
 
 
+def test_a_result_that_a_rule_of_the_user_has_made():
+    class Tripled(paddle.autograd.PyLayer):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 3.0
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 5.0
+    x = paddle.to_tensor(2.0, stop_gradient=False)
+    y = to_static(lambda x: Tripled.apply(x))(x)
+    y.backward()
+    assert (y.item(), x.grad.item()) == (6.0, 5.0)
+
+
 def test_functions_that_the_library_calls():
     class Rule(paddle.autograd.PyLayer):
         @staticmethod

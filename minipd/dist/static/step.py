@@ -14,7 +14,7 @@ from typing import Any
 
 from minipd.dist.dialect import DistTensorType
 from minipd.dist.interpreter import MARKS
-from minipd.dist.rows import whole
+from minipd.dist.placements import whole
 from minipd.dist.static.evaluation import Survey, placed_meta
 from minipd.dist.value import DistValue
 from minipd.framework.context import MetaOnly, using
@@ -53,16 +53,15 @@ class GlobalStep:
     structure: Structure
 
 
-class StepTrace(Trace):
+class PlacingTrace(Trace):
     """A trace that knows where values are: code that is traced may ask a tensor for its placements, as eagerly.
 
-    placed: mesh and placements of inputs, by name.
-    by_hand: whether a hook or a PyLayer wants to see the backward pass, which the tape writes then.
+    placed: mesh and placements of inputs, by name.  noting: whether somebody will ask.
     """
 
-    def __init__(self, placed: Mapping[str, tuple] | None = None) -> None:
-        super().__init__(Program())
-        self.placed, self.by_hand, self.noting = placed or {}, False, True
+    def knows(self, placed: Mapping[str, tuple]) -> None:
+        """Before anything is traced."""
+        self.placed, self.noting = placed, True
         self.survey = Survey()
         self.known: dict[Value, DistValue] = {}
 
@@ -98,6 +97,17 @@ class StepTrace(Trace):
             if type(meta) is DistValue:
                 value.set_type(DistTensorType(value.shape, value.dtype, meta.mesh, meta.placements))
                 self.known[value] = meta
+
+
+class StepTrace(PlacingTrace):
+    """The trace of a step.   by_hand: whether a hook or a PyLayer wants to see the backward pass, which the tape writes
+    then.
+    """
+
+    def __init__(self, placed: Mapping[str, tuple] | None = None) -> None:
+        super().__init__(Program())
+        self.by_hand = False
+        self.knows(placed or {})
 
     def by_tape(self) -> bool:
         super().by_tape()
