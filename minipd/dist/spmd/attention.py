@@ -10,7 +10,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from minipd.dist.spmd.notation import Notation, is_one, shape_of
+from minipd.dist.spmd.notation import Notation, aligned, shape_of
 from minipd.dist.spmd.reshape import same_cuts
 from minipd.dist.spmd.table import spmd
 from minipd.framework.dim import same
@@ -41,6 +41,4 @@ def fused_dot_product_attention(q: Any, k: Any, v: Any, bias: Any, *, scaling_fa
                                 hidden: float = -math.inf, zeros: bool = True) -> Notation:
     """bias broadcasts to the scores, [b, h, s, t]."""
     sizes = (q.shape[0], q.shape[2], q.shape[1], k.shape[1])
-    word = "".join("1" if is_one(d) and not is_one(n) else letter for d, n, letter in zip(
-        reversed(shape_of(bias)), reversed(sizes), reversed("bhst"), strict=False))[::-1]
-    return _heads(q, k, (word,), "td")
+    return _heads(q, k, (aligned(shape_of(bias), sizes, "bhst"),), "td")

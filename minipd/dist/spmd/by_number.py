@@ -14,7 +14,7 @@ from typing import Any
 
 from minipd.dist.sharding import local_window
 from minipd.dist.spmd.indexing import window_of
-from minipd.dist.spmd.notation import Local, Notation, is_one, letters, replace, shape_of
+from minipd.dist.spmd.notation import Local, Notation, aligned, letters, replace, shape_of
 from minipd.dist.spmd.table import spmd
 
 __all__: list[str] = []
@@ -73,12 +73,8 @@ def index_put(x: Any, index: Any, value: Any, *, window: Any = None) -> Notation
     """Of two writes to one place the last one stays, so the numbers are whole.  `value` broadcasts to the slices."""
     word, numbers, slices, count = _tuples(x, index)
     sizes = (*index.shape[:-1], *x.shape[count:])
-    shape = shape_of(value)
-    ones = "".join("1" if is_one(d) and not is_one(n) else letter
-                   for d, n, letter in zip(reversed(shape), reversed(sizes), reversed(slices), strict=False))[::-1]
-    lead = "1" * (len(shape) - len(slices))             # more dimensions than the slices have: of size 1
-    return Notation((word, numbers, lead + ones), (word,), whole=numbers, linear=((0, 2),), carries="any",
-                    local=_windows(x, count))
+    return Notation((word, numbers, aligned(shape_of(value), sizes, slices)), (word,), whole=numbers, linear=((0, 2),),
+                    carries="any", local=_windows(x, count))
 
 
 @spmd("put_along_axis")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minipd.dist.spmd.notation import Notation, is_one, letters, shape_of
+from minipd.dist.spmd.notation import Notation, aligned, letters, shape_of
 from minipd.dist.spmd.table import spmd
 
 __all__: list[str] = []
@@ -27,9 +27,7 @@ def diagonal(x: Any, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Nota
 def fill_diagonal_tensor(x: Any, y: Any, *, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Notation:
     """y broadcasts to the diagonal."""
     word, part, whole = _words(x, dim1, dim2)
-    sizes = [n for i, n in enumerate(x.shape) if i not in (dim1, dim2)]
+    sizes = tuple(n for i, n in enumerate(x.shape) if i not in (dim1, dim2))
     shape = shape_of(y)
-    inner = "".join("1" if is_one(d) and not is_one(n) else letter for d, n, letter in zip(
-        reversed(shape[:-1]), reversed(sizes), reversed(part[:-1]), strict=False))[::-1]
-    lead = "1" * (len(shape) - len(part))               # more dimensions than the diagonal has: of size 1
-    return Notation((word, lead + inner + "z" * bool(shape)), (word,), whole=whole, linear=((0, 1),), carries="any")
+    of_y = aligned(shape[:-1], sizes, part[:-1]) + "z" * bool(shape)
+    return Notation((word, of_y), (word,), whole=whole, linear=((0, 1),), carries="any")

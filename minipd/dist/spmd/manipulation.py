@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from minipd.dist.sharding import local_window
-from minipd.dist.spmd.notation import Notation, broadcast, is_one, letters, pointwise, replace, shape_of
+from minipd.dist.spmd.notation import Notation, aligned, broadcast, letters, pointwise, replace, shape_of
 from minipd.dist.spmd.table import spmd
 from minipd.framework.dim import same
 
@@ -103,10 +103,7 @@ def strided_slice(x: Any, *, axes: tuple, starts: tuple, ends: tuple, strides: t
 def set_value(x: Any, value: Any, *, axes: tuple, starts: tuple, ends: tuple, strides: tuple) -> Notation:
     """x with the slice replaced by `value`, which broadcasts to it."""
     word, out, local = _sliced(x, axes, starts, ends, strides)
-    value_word = ""
-    for back, d in enumerate(reversed(shape_of(value)), 1):     # aligned to the right; may have more dimensions of 1
-        grows = back > len(out) or is_one(d) and not is_one(x.shape[-back])
-        value_word = ("1" if grows else out[-back]) + value_word
+    value_word = aligned(shape_of(value), tuple(x.shape), out)
     return _moves((word, value_word), (word,), whole=_cut_letters(word, out), local=local)
 
 

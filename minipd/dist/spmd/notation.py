@@ -113,6 +113,17 @@ def broadcast(*shapes: tuple) -> tuple[tuple[str, ...], str]:
     return tuple(map(word, shapes)), out
 
 
+def aligned(shape: tuple, sizes: tuple, word: str) -> str:
+    """Letters of an operand that broadcasts to dimensions of these sizes, named by `word`.
+
+    >>> aligned((1, 6), (3, 4, 6), "abc"), aligned((1, 3, 4), (3, 4), "ab")
+    ('1c', '1ab')
+    """
+    lead = "1" * (len(shape) - len(word))               # more dimensions than there are: of size 1
+    back = zip(reversed(shape), reversed(sizes), reversed(word), strict=False)
+    return lead + "".join("1" if is_one(d) and not is_one(n) else letter for d, n, letter in back)[::-1]
+
+
 def pointwise(*operands: Any, **how: Any) -> Notation:
     """An operator that works on broadcast elements; `how` goes to `Notation`."""
     ins, out = broadcast(*map(shape_of, operands))

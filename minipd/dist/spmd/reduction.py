@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from minipd.dist.sharding import chunk_sizes
-from minipd.dist.spmd.notation import Notation, is_one, letters
+from minipd.dist.spmd.notation import Notation, aligned, letters
 from minipd.dist.spmd.table import spmd
 from minipd.framework import dtype as dtypes
 from minipd.framework.dim import DimExpr, same
@@ -95,7 +95,6 @@ def reduce_as(x: Any, target: Any) -> Notation:
     """The sum of x over what broadcasting added to `target`'s shape."""
     word = letters(len(x.shape))
     kept = word[len(word) - len(target.shape):]
-    out = "".join("1" if is_one(d) and not is_one(n) else letter
-                  for letter, d, n in zip(kept, target.shape, x.shape[len(word) - len(kept):], strict=True))
+    out = aligned(tuple(target.shape), tuple(x.shape), kept)
     return Notation((word, out), (out,), reduce={letter: "sum" for letter in word if letter not in out},
                     linear=((0,),), shape_only=(1,))
