@@ -85,13 +85,20 @@ class GradScaler:
                                "update(); call update() after each step")
         self._unscaled.append(optimizer)
         with using(grad=False, amp=None):
-            inverse: Any = 1.0 / self._scale
-            for p in optimizer._parameter_list:
-                if p.grad is not None:
-                    wide = p.grad if p.grad.payload.dtype == dtypes.float64.np else cast(p.grad, dtypes.float32)
-                    p.grad = wide * cast(inverse, wide.dtype)
-                    finite = all(isfinite(p.grad))
-                    self._finite = finite if self._finite is None else logical_and(self._finite, finite)
+            finite = self._divide([p for p in optimizer._parameter_list if p.grad is not None])
+            if finite is not None:
+                self._finite = finite if self._finite is None else logical_and(self._finite, finite)
+
+    def _divide(self, params: list[Any]) -> Any:
+        """Divide the gradients of parameters by the scale; whether they are finite, None if there are none."""
+        inverse: Any = 1.0 / self._scale
+        found: Any = None
+        for p in params:
+            wide = p.grad if p.grad.payload.dtype == dtypes.float64.np else cast(p.grad, dtypes.float32)
+            p.grad = wide * cast(inverse, wide.dtype)
+            finite = all(isfinite(p.grad))
+            found = finite if found is None else logical_and(found, finite)
+        return found
 
     def step(self, optimizer: Optimizer) -> None:
         """Let the optimizer step, unless a gradient is not finite.  (`update` is still to be called.)

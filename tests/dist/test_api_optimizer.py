@@ -82,25 +82,41 @@ def test_refused_optimizers(function, text):
                                       m)).startswith(text)
 
 
+def two_stages(mesh):
+    """A parameter on each of two meshes of one rank."""
+    one = nn.initializer.Constant(1.0)
+    return [dist.shard_tensor(paddle.create_parameter([2], "float32", default_initializer=one), mesh[i:i + 1], [R])
+            for i in range(2)]
+
+
 @pytest.mark.parametrize("bad", [False, True])
 def test_a_scaler_decides_for_all_meshes(bad):
     """An infinity in the gradients of one stage: neither steps, and the scale is halved on both."""
     def run(mesh):
-        stage = current().rank
-        w = [dist.shard_tensor(paddle.create_parameter([2], "float32",
-                                                       default_initializer=nn.initializer.Constant(1.0)), mesh[i:i + 1],
-                               [R]) for i in range(2)]
+        w = two_stages(mesh)
         sgd = dist.shard_optimizer(paddle.optimizer.SGD(1.0, parameters=w))
         scaler = dist.shard_scaler(amp.GradScaler(init_loss_scaling=4.0, incr_every_n_steps=1))
-        y = dist.reshard(w[0] * (np.inf if bad else 3.0), mesh[1:2], [R]) if not bad else w[1] * np.inf
-        loss = (w[0] * 2.0).sum() if stage == 0 else None
         if bad:
-            scaler.scale(y.sum()).backward()
+            scaler.scale((w[1] * np.inf).sum()).backward()
             scaler.scale((w[0] * 2.0).sum()).backward()
         else:
-            scaler.scale((y * w[1]).sum()).backward()
-        del loss
+            scaler.scale((dist.reshard(w[0] * 3.0, mesh[1:2], [R]) * w[1]).sum()).backward()
         scaler.step(sgd)
         scaler.update()
-        return w[stage].tolist(), scaler.get_init_loss_scaling()
+        return w[current().rank].tolist(), scaler.get_init_loss_scaling()
     assert on_mesh("pp=2", run) == ([([1.0, 1.0], 2.0)] * 2 if bad else [([-2.0, -2.0], 8.0)] * 2)
+
+
+def test_a_scaler_divides_every_gradient_once():
+    """Also that of a parameter which is on none of several meshes; and not again where `unscale_` is refused."""
+    def run(mesh):
+        w, plain = two_stages(mesh), paddle.create_parameter([2], "float32")
+        sgd = paddle.optimizer.SGD(1.0, parameters=[*w, plain])
+        scaler = dist.shard_scaler(amp.GradScaler(init_loss_scaling=4.0))
+        for p in (*w, plain):
+            scaler.scale((p * 2.0).sum()).backward()
+        scaler.unscale_(sgd)
+        with pytest.raises(RuntimeError, match="have been unscaled already"):
+            scaler.unscale_(sgd)
+        return w[current().rank].grad.tolist(), plain.grad.tolist()
+    assert on_mesh("pp=2", run) == [([2.0, 2.0], [2.0, 2.0])] * 2

@@ -15,8 +15,6 @@ from minipd.dist.value import DistValue
 from minipd.framework.context import using
 from minipd.framework.meta import describe, is_traced
 from minipd.framework.tensor import Tensor
-from minipd.ops.aggregate import all
-from minipd.ops.logic import isfinite, logical_and
 from minipd.optimizer.optimizer import Optimizer, replace
 
 __all__ = ["ShardingStage1", "ShardingStage2", "ShardingStage3", "shard_optimizer", "shard_scaler"]
@@ -140,52 +138,22 @@ def shard_optimizer(optimizer: Optimizer, shard_fn: Callable | None = None,
 class _ShardScaler(GradScaler):
     """What `shard_scaler` adds: gradients may be on several meshes, and all ranks decide together."""
 
-    def unscale_(self, optimizer: Any) -> None:
-        if not self._enable:
-            return
-        meshes = {p.grad.payload.mesh for p in optimizer._parameter_list
-                  if p.grad is not None and isinstance(p.grad.payload, DistValue)}
+    def _divide(self, params: list[Any]) -> Any:
+        parts: dict[ProcessMesh | None, list[Any]] = {}         # None: what every rank has
+        for p in params:
+            parts.setdefault(getattr(p.grad.payload, "mesh", None), []).append(p)
+        meshes = sorted((mesh for mesh in parts if mesh is not None), key=lambda mesh: mesh.process_ids)
         if len(meshes) < 2:
-            super().unscale_(optimizer)
-            return
-        before, self._finite = self._finite, None
-        found = True
-        for mesh in sorted(meshes, key=lambda m: m.process_ids):
-            part = _Part([p for p in optimizer._parameter_list if p.grad is not None
-                          and getattr(p.grad.payload, "mesh", mesh) == mesh], mesh)
-            found = part.unscale(self._scale) and found
-        self._check_once(optimizer)
-        comm = current_comm()
-        ranks = tuple(sorted({r for m in meshes for r in m.process_ids}))
+            return super()._divide(params)
+        comm, found = current_comm(), True
+        for mesh in (None, *meshes):
+            finite = super()._divide(parts.get(mesh, []))
+            if finite is not None and (mesh is None or mesh.contains(comm.rank)):
+                found = bool(finite) and found
+        ranks = tuple(sorted({r for mesh in meshes for r in mesh.process_ids}))
         if comm.rank in ranks:              # a step that one stage skips, all skip
             found = bool(comm.all_reduce(np.array(found, np.int32), ranks, "min"))
-        finite = Tensor(np.array(found))
-        self._finite = finite if before is None else logical_and(before, finite)
-
-    def _check_once(self, optimizer: Any) -> None:
-        if optimizer in self._unscaled:
-            raise RuntimeError("unscale_: the gradients of this optimizer have been unscaled already since the last "
-                               "update(); call update() after each step")
-        self._unscaled.append(optimizer)
-
-
-class _Part:
-    """The parameters whose gradients are on one mesh."""
-
-    def __init__(self, params: list, mesh: ProcessMesh):
-        self.params, self.mesh = params, mesh
-
-    def unscale(self, scale: Tensor) -> bool:
-        """Divide the gradients by the scale; whether they are finite, as far as this rank has them."""
-        finite = None
-        with using(grad=False, amp=None):
-            inverse = 1.0 / scale
-            for p in self.params:
-                p.grad = p.grad.astype("float32") * inverse if p.grad.dtype.itemsize < 4 else p.grad * inverse
-                good = all(isfinite(p.grad))
-                finite = good if finite is None else logical_and(finite, good)
-            here = self.mesh.contains(current_comm().rank)
-            return bool(finite) if here and finite is not None else True
+        return Tensor(np.array(found))
 
 
 def shard_scaler(scaler: GradScaler) -> GradScaler:
