@@ -170,7 +170,7 @@ def destroy_process_group(group: Group | None = None) -> None:
     ctx.groups.clear()
     close = getattr(ctx.comm, "close", None)
     if close is not None:
-        close()
+        close(last=False)                               # the rank may go on, and begin again
 
 
 def shutdown_process_group(group: Group | None = None) -> None:

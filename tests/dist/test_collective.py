@@ -515,3 +515,36 @@ up.w  f32[4, 16_tp]            rank 0 has [4, 8]
 """)
     eager, static = done.stdout.splitlines()[-2:]
     assert eager.split()[0] == "eager" and static.split()[0] == "static" and eager.split()[1:] == static.split()[1:]
+
+
+AFTER = """
+import sys
+import minipd as paddle
+import minipd.distributed as dist
+dist.init_parallel_env()
+rank = dist.get_rank()
+if sys.argv[1] == "a lost message" and rank == 0:
+    dist.send(paddle.ones([2]), 1)
+try:
+    dist.destroy_process_group()
+except Exception:
+    assert rank == 1
+if sys.argv[1] == "a late call" and rank == 1:
+    dist.init_parallel_env()
+    dist.all_reduce(paddle.ones([2]))
+"""
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("what, told", [("a lost message", "rank 1 never received a message from rank 0"),
+                                        ("a late call", "rank 1 called all_reduce#1(f32[2], op=sum)")])
+def test_nobody_waits_for_ranks_that_have_destroyed_their_groups(tmp_path, what, told):
+    """Rank 1 used to hang: the others had ended, and had not said so."""
+    pytest.importorskip("mpi4py")
+    if find_mpiexec() is None:
+        pytest.skip("no mpiexec")
+    (tmp_path / "script.py").write_text(AFTER)
+    done = subprocess.run([sys.executable, "-m", "minipd", "launch", "-n", "2", str(tmp_path / "script.py"), what],
+                          cwd=ROOT, capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert done.returncode == 1 and told in done.stderr, done.stderr

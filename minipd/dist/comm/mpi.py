@@ -142,26 +142,30 @@ class MpiCommunicator(Communicator):
         if kind is None:                                # after an error the others do not come here: do not wait
             self.close()
 
-    def close(self) -> None:
+    def close(self, last: bool = True) -> None:
         """Wait for all ranks, and until what they sent each other has been received; nothing, if nothing was sent since
         the last time.
 
+        last: whether this rank will need the others no more.  If it may, it is still heard while it does.
+
         Raises: CommError if a message to this rank was never received.
         """
-        if self.counts == self._at_closing:
+        if last and self.counts == self._at_closing:
             return
         for started in list(self._active):
             started.wait()
-        self._closing = True
+        self._closing = last
         self.barrier()
+        if last:                                        # even if what follows raises: the others do not come again
+            self._at_closing = self.counts.copy()
         status = self._mpi.Status()
         if self._mail.Iprobe(self._mpi.ANY_SOURCE, self._mpi.ANY_TAG, status):
             raise CommError(f"all ranks have ended, but rank {self.rank} never received a message from rank "
                             f"{status.source}, tag {status.tag}")
         self._mpi.Request.Waitall([request for request, _ in self._sent])
         self._sent.clear()
-        self._at_closing = self.counts.copy()
-        self._inquest.close()
+        if last:
+            self._inquest.close()
 
     # ---- collectives
 

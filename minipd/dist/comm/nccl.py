@@ -92,8 +92,10 @@ class NcclCommunicator(Communicator):
         if kind is None:
             self.close()
 
-    def close(self) -> None:
+    def close(self, last: bool = True) -> None:
         """Wait until what this rank sent is on its way and what it put into streams is done, then for all ranks.
+
+        last: as for MPI's communicator.
 
         Raises: cupy's NcclError if NCCL met one on the way; CommError as the communicator below.
         """
@@ -104,8 +106,11 @@ class NcclCommunicator(Communicator):
         for group in self._groups.values():
             if group.link is not None and group.link.comm is not None:
                 group.link.comm.check_async_error()
-        close = getattr(self._below, "close", self._below.barrier)
-        close()
+        close = getattr(self._below, "close", None)
+        if close is None:
+            self._below.barrier()
+        else:
+            close(last)
 
     def _array(self, x: Any) -> Any:                    # type: ignore[override]
         if isinstance(x, self._xp.ndarray):
