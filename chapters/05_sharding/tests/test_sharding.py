@@ -89,6 +89,60 @@ def test_what_a_partial_meets(function, parts, expected):
     assert simulate("tp=2", run, F64) == [expected] * 2
 
 
+def test_a_loss_over_split_classes_sends_three_numbers_for_each_row():
+    random = np.random.default_rng(5)
+    x, labels = random.normal(size=(3, 7)), np.array([6, 0, 3])
+    log = []
+
+    def loss(mesh):
+        split = dist.shard_tensor(x, mesh, [S(1)])
+        return F.cross_entropy(split, paddle.to_tensor(labels), reduction="none").numpy()
+    right = np.log(np.exp(x).sum(1)) - x[range(3), labels]
+    np.testing.assert_allclose(simulate("tp=3", loss, F64, log), [right] * 3, rtol=1e-12)
+    assert [line.partition(")")[0] for line in log] == [
+        "all_reduce#0(f64[3, 1], op=max", "all_reduce#1(f64[3, 1], op=sum", "all_reduce#2(f64[3, 1], op=sum"]
+
+
+def test_a_reshape_keeps_what_stays_in_a_row():
+    def run(mesh):
+        by = [dist.shard_tensor(np.arange(8.0).reshape(2, 4), mesh, [S(d)]).reshape([8]) for d in (0, 1)]
+        return [(y.placements, y.numpy().tolist()) for y in by]
+    assert simulate("tp=2", run, F64) == [[([S(0)], [*range(8)]), ([R], [*range(8)])]] * 2
+
+
+@pytest.mark.parametrize("before, after, arrives, backward", [
+    (R, S(0), S(0), "all_gather"), (S(0), R, P, "reduce_scatter"), (S(0), S(1), S(1), "all_to_all"),
+    (P, S(0), S(0), "all_gather"), (P, R, R, "")])
+def test_the_gradient_of_a_reshard_is_the_transposed_collective(before, after, arrives, backward):
+    def run(mesh):
+        def spread(placed):
+            whole = np.arange(16.0).reshape(4, 4)
+            return dtensor_from_local(whole / 2, mesh, [P]) if placed is P else dist.shard_tensor(whole, mesh, [placed])
+        x, comm = spread(before), current().comm
+        x.stop_gradient = False
+        y, g = dist.reshard(x, mesh, [after]), spread(arrives)
+        comm.counts.clear()
+        y.backward(g)
+        return " ".join(comm.counts), x.grad.placements, x.grad.numpy().tolist()
+    placed = [R] if before is P else [before]
+    assert simulate("tp=2", run, F64) == [(backward, placed, np.arange(16.0).reshape(4, 4).tolist())] * 2
+
+
+def test_two_layers_send_twice_the_size_of_x_in_a_step():
+    log = []
+
+    def step(mesh):
+        x = dist.shard_tensor(np.ones((4, 8)), mesh, [R], stop_gradient=False)
+        w = dist.shard_tensor(np.ones((8, 32)), mesh, [S(1)], stop_gradient=False)
+        v = dist.shard_tensor(np.ones((32, 8)), mesh, [S(0)], stop_gradient=False)
+        y = dist.reshard(F.relu((x * 1.0) @ w) @ v, mesh, [R])
+        y.sum().backward()
+        return w.grad.placements, v.grad.placements
+    assert simulate("tp=2", step, F64, log) == [([S(1)], [S(0)])] * 2
+    assert [line.partition(",")[0] + line.partition(",")[2][:3] for line in log] == [
+        "all_reduce#0(f64[4 8]", "all_reduce#1(f64[4 8]"]
+
+
 def test_inner_axes_are_gathered_first():
     x = np.arange(4.0)
     steps = plan((S(0), S(0)), (R, S(0)), parse_mesh("dp=2,tp=2"), 1)
