@@ -259,6 +259,9 @@ def check_placements(placements: Sequence[Any], mesh: ProcessMesh, ndim: int,
     (Replicate(), Shard(dim=2))
     """
     checked = []
+    if not isinstance(placements, Sequence):
+        raise TypeError(f"{what}: expected a list of placements, one for each axis of the mesh {mesh.text()}, got "
+                        f"{placements!r}")
     for p in placements:
         if not isinstance(p, Placement):
             raise TypeError(f"{what}: expected placements Shard(dim), Replicate() or Partial(), got {p!r}")

@@ -65,6 +65,7 @@ def test_checked_placements_count_dimensions_from_the_front():
     ([Shard(2), Replicate()], 2, ValueError, r"weight: expected Shard\(dim=2\) to name one of its dimensions, got a "
                                              r"tensor that is 2-D, with dimensions 0 to 1"),
     ([Shard(0), Replicate()], 0, ValueError, r"a tensor that is 0-D, it has no dimension to shard"),
+    (None, 2, TypeError, r"weight: expected a list of placements, one for each axis of the mesh dp=2,tp=2, got None"),
     ([0, Replicate()], 2, TypeError, r"weight: expected placements Shard\(dim\), Replicate\(\) or Partial\(\), got 0"),
 ])
 def test_wrong_placements_say_what_to_do(placements, ndim, error, message):

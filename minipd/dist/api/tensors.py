@@ -98,6 +98,7 @@ def shard_tensor(data: Any, mesh: ProcessMesh, placements: Sequence[Placement], 
         if stop_gradient is not None:
             out.stop_gradient = out.payload.stop_gradient = stop_gradient
         return out
+    lazy = isinstance(t, Parameter) and t.initialize is not None
     if isinstance(t.payload, DistValue):
         value = reshard(Tensor(t.payload), mesh, placements).payload
     elif not mesh.contains(rank):
@@ -108,7 +109,13 @@ def shard_tensor(data: Any, mesh: ProcessMesh, placements: Sequence[Placement], 
     out = t if isinstance(t, Parameter) else Tensor(None)
     out.stop_gradient = t.stop_gradient if stop_gradient is None else stop_gradient
     out.payload, out.storage, out.node = value, None, None
+    if lazy:
+        t.initialize = _nothing_to_fill                 # Paddle's scripts call it now
     return out
+
+
+def _nothing_to_fill(window: Any = None) -> None:
+    """`Parameter.initialize` of one that `shard_tensor` has filled."""
 
 
 def _as_tensor(data: Any, dtype: Any) -> Tensor:
