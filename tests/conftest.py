@@ -1,4 +1,5 @@
-"""What holds for every test: a rank context of its own, hypothesis that repeats itself exactly, no BLAS threads.
+"""What holds for every test: a rank context of its own, hypothesis that repeats itself exactly, no BLAS threads, and
+none that needs MPI where there is none.
 
 The thread counts must be set before numpy is imported; pytest reads this file before any test module.
 """
@@ -22,6 +23,15 @@ settings.load_profile("minipd")
 
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="write the golden texts anew instead of comparing")
+
+
+def pytest_runtest_setup(item):
+    """Tests that start MPI ranks (`@pytest.mark.mpi`) are skipped where there is no MPI."""
+    if item.get_closest_marker("mpi"):
+        from minipd.dist.launch import find_mpiexec
+        pytest.importorskip("mpi4py")
+        if find_mpiexec() is None:
+            pytest.skip("no mpiexec")
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,6 @@ user would start them; `make interop` lets the real Paddle run those that it can
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -15,16 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from minipd.dist.launch import find_mpiexec
-
 FOLDER = Path(__file__).parent / "guide"
 ROOT = Path(__file__).parents[2]
 TRAINING = ["data_parallel", "tensor_parallel", "pipeline_parallel", "hybrid_parallel", "global_input",
             "without_labels"]
 OTHERS = ["tensors", "layers", "parallelized", "static_model", "checkpoint", "small_numbers"]
 ALL = [(script, "eager") for script in TRAINING + OTHERS] + [(script, "static") for script in TRAINING]
-needs_mpi = pytest.mark.skipif(find_mpiexec() is None or importlib.util.find_spec("mpi4py") is None,
-                               reason="mpi4py and mpiexec are needed")
 
 
 def run(command, folder):
@@ -57,13 +52,13 @@ def test_three_kinds_of_parallelism_on_eight_ranks(tmp_path):
     simulated(8, [("hybrid_parallel", "eager"), ("hybrid_parallel", "static")], tmp_path)
 
 
-@needs_mpi
+@pytest.mark.mpi
 @pytest.mark.parametrize(("script", "mode"), [("hybrid_parallel", "static"), ("small_numbers", "eager")])
 def test_under_the_launcher(script, mode, tmp_path):
     launched(2, script, mode, tmp_path)
 
 
-@needs_mpi
+@pytest.mark.mpi
 @pytest.mark.long
 @pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize(("script", "mode"), ALL)
@@ -71,7 +66,7 @@ def test_all_under_the_launcher(ranks, script, mode, tmp_path):
     launched(ranks, script, mode, tmp_path)
 
 
-@needs_mpi
+@pytest.mark.mpi
 @pytest.mark.long
 def test_eight_ranks_under_the_launcher(tmp_path):
     launched(8, "hybrid_parallel", "eager", tmp_path)

@@ -12,7 +12,7 @@ from minipd.as_paddle import main as as_paddle
 from minipd.cli import main as minipd
 from minipd.dist import hosts
 from minipd.dist.hosts import Host
-from minipd.dist.launch import environment, find_mpiexec
+from minipd.dist.launch import environment
 from minipd.dist.parallel_env import own_rank
 from minipd.distributed.launch import main as launcher
 from minipd.framework.context import RankContext
@@ -20,14 +20,6 @@ from minipd.framework.errors import InputError
 from minipd.framework.rank import current, enter, leave
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(autouse=True)
-def _needs_mpi(request):
-    if "mpi" in request.keywords:
-        pytest.importorskip("mpi4py")
-        if find_mpiexec() is None:
-            pytest.skip("no mpiexec")
 
 
 def run(*command, cwd=ROOT, **env):

@@ -9,20 +9,11 @@ from pathlib import Path
 import pytest
 
 import minipd.distributed as dist
-from minipd.dist.launch import find_mpiexec
 from minipd.framework.errors import InputError
 from tests.dist import spawned_functions as functions
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
-
-
-@pytest.fixture(autouse=True)
-def _needs_mpi(request):
-    if "mpi" in request.keywords:
-        pytest.importorskip("mpi4py")
-        if find_mpiexec() is None:
-            pytest.skip("no mpiexec")
 
 
 @pytest.mark.mpi
