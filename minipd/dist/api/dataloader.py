@@ -85,12 +85,11 @@ class ShardDataloader:
         self._slices = False
         sampler = dataloader.batch_sampler
         size = getattr(sampler, "batch_size", dataloader.batch_size)
-        if shard_dims is None or is_dataset_splitted or isinstance(sampler, DistributedBatchSampler):
-            self._is_split = shard_dims is not None
-        elif sampler is None:
-            self._is_split, self._slices = False, self._ways > 1
-        else:
-            self._is_split = True
+        #: the loader gives what the rank is to have
+        fits = shard_dims is None or is_dataset_splitted or isinstance(sampler, DistributedBatchSampler)
+        if not fits and sampler is None:
+            self._slices = self._ways > 1
+        elif not fits:
             self._share = _Share(sampler, self._ways, self._index)
             self._loader = copy.copy(dataloader)
             self._loader.batch_sampler, self._loader._kept = self._share, None

@@ -57,7 +57,7 @@ def main(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
         if variable in environ and getattr(options, name) == parser.get_default(name):
             kind: Any = next(a.type for a in parser._actions if a.dest == name) or str
             setattr(options, name, kind(environ[variable]))
-    _refuse(options, parser)
+    _refuse(options)
     logging.basicConfig(level=options.log_level.upper(), format="LAUNCH %(levelname)s %(message)s")
     hosts, each = _places(options)
     env = {"MINIPD_START_PORT": str(options.start_port), "PADDLE_JOB_ID": options.job_id}
@@ -124,7 +124,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _refuse(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+def _refuse(options: argparse.Namespace) -> None:
     """Say by name what is not here."""
     for name, what in REFUSED.items():
         given = getattr(options, name)
