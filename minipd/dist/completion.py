@@ -18,7 +18,7 @@ from minipd.dist.dialect import DistTensorType
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement, Replicate, check_placements, whole
 from minipd.dist.spmd.inference import infer_backward
-from minipd.dist.static.evaluation import Survey, placed_meta
+from minipd.dist.static.evaluation import Survey, local_values, placed_meta
 from minipd.dist.static.marks import SOURCES, mix2dist
 from minipd.dist.value import DistValue
 from minipd.framework.context import MetaOnly, using
@@ -86,13 +86,13 @@ def completion(program: Program, left: dict[str, Stack] | None = None) -> int:
             branches.left[op.attributes["output_name"].value] = payload
     with using(ground=MetaOnly(), middle=Survey(), grad=False), program.constraints.collect():
         env = evaluate(program, current().run, read_meta, write, branches)
-    changed = 0
+    changed, local = 0, local_values(program)
     for value, payload in env.items():
         if not isinstance(value.type(), TensorType):        # an end of a stack
             continue
         if type(payload) is DistValue:
             kind: Any = DistTensorType(value.shape, value.dtype, payload.mesh, payload.placements)
-        elif only is not None:
+        elif only is not None and value not in local:
             kind = DistTensorType(value.shape, value.dtype, only, (Replicate(),) * only.ndim)
         else:
             continue

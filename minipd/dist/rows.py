@@ -69,24 +69,35 @@ class ShardTensor:
 
 @op("dtensor_to_local", Trait.EXACT, dialect="dist_op")
 class ToLocal:
-    """What this rank holds of x, `shape` of it, as an ordinary tensor: where inserted communication begins."""
+    """What this rank holds of x, `shape` of it, as an ordinary tensor: where inserted communication begins, and where
+    code begins that the user has written for a rank.
 
-    def infer_meta(x, *, shape):
+    mesh, placements: those of the gradient, of which the ranks' gradients are parts.
+    """
+
+    def infer_meta(x, *, shape, mesh=None, placements=None):
         return Meta(shape, x.dtype)
 
-    def kernel(xp, x, *, shape):
+    def kernel(xp, x, *, shape, mesh=None, placements=None):
         return x
+
+    def vjp_x(g, x: Meta, mesh, placements):
+        return FromLocal(g, mesh=mesh, placements=placements, shape=tuple(x.shape))
 
 
 @op("dtensor_from_local", Trait.EXACT, dialect="dist_op")
 class FromLocal:
-    """The global value, of `shape`, of which this rank holds x: where inserted communication ends."""
+    """The global value, of `shape`, of which this rank holds x: where inserted communication, or the user's code for a
+    rank, ends.  Its gradient is placed as it is."""
 
     def infer_meta(x, *, mesh, placements, shape):
         return Meta(shape, x.dtype)
 
     def kernel(xp, x, *, mesh, placements, shape):
         return x
+
+    def vjp_x(g, x: Meta, mesh, placements):
+        return ToLocal(g, shape=tuple(x.shape), mesh=mesh, placements=whole(placements))
 
 
 @op("match", Trait.EXACT, dialect="dist_op")

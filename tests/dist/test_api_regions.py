@@ -8,7 +8,10 @@ import pytest
 import minipd as paddle
 import minipd.distributed as dist
 from minipd.dist.api.submeshes import split_mesh
+from minipd.dist.completion import complete
 from minipd.dist.placements import Partial, Replicate, Shard
+from minipd.dist.static.passes import stages
+from minipd.dist.static.step import trace_step
 from minipd.framework.rank import current
 from minipd.ir.traced import trace
 from minipd.nn import functional as F
@@ -172,13 +175,120 @@ def test_parts_that_do_not_fit():
 @pytest.mark.parametrize("function", [
     lambda m, x: Masked([(m, [P])], [None, None])(x, x), lambda m, x: dist.local_map(lambda y: y, [[R]])(x),
     lambda m, x: dist.dtensor_from_local(x, m, [R]), lambda m, x: dist.dtensor_to_local(x)])
-def test_a_program_has_no_local_values(function):
-    assert "expected values, got f32[2] of a program; a program has global values" in refused(
+def test_a_program_that_does_not_know_its_placements_has_no_local_values(function):
+    assert "expected a trace that knows where its values are, got f32[2] of one that has global values only" in refused(
         lambda m: trace(lambda x: function(m, x), InputSpec([2], "float32")))
 
 
+class Own(dist.LocalLayer):
+    """What each rank makes of its part."""
+
+    def forward(self, x, w):
+        return paddle.tanh(x.matmul(w)).sum(0) * (current().rank + 1.0), x * x.max()
+
+
+def by_layer(mesh, placements, x, w):
+    terms = [P if p == S0 else R for p in placements]
+    return Own([(mesh, terms), (mesh, placements)], [None, (mesh, terms)])(x, w)
+
+
+def by_map(mesh, placements, x, w):
+    terms = [P if p == S0 else R for p in placements]
+    return dist.local_map(lambda x, w: (x.matmul(w).sum(0), x * x), [terms, placements])(x, w)
+
+
+def by_functions(mesh, placements, x, w):
+    terms = [P if p == S0 else R for p in placements]
+    local = dist.dtensor_to_local(x) * 3.0
+    return (dist.dtensor_from_local(local.matmul(dist.dtensor_to_local(w, mesh, terms)).sum(0), mesh, terms),
+            dist.dtensor_from_local(local, mesh, placements, x.shape))
+
+
+@pytest.mark.parametrize("placements", [[S0, R], [R, S0], [S0, S0]], ids=str)
+@pytest.mark.parametrize("region", [by_layer, by_map, by_functions])
+def test_local_code_in_a_compiled_function(region, placements):
+    """Values, gradients and what is communicated are those of eager execution, for uneven parts too."""
+    x0, w0 = (np.random.default_rng(n).normal(size=(n, 4)) for n in (5, 4))
+
+    def run(mesh, compiled):
+        x, w = (dist.shard_tensor(each, mesh, p, stop_gradient=False) for each, p in ((x0, placements), (w0, [R, R])))
+
+        def f(x, w):
+            total, rows = region(mesh, placements, x * 2.0, w)
+            return total.tanh().sum() + (rows * rows).mean()
+        loss = (paddle.jit.to_static(f) if compiled else f)(x, w)
+        loss.backward()
+        return loss.numpy(), x.grad.numpy(), w.grad.numpy(), str(x.grad.placements), str(w.grad.placements)
+    want, got = (on_mesh("dp=2,tp=2", lambda m, how=how: run(m, how)) for how in (False, True))
+    for (*values, x_placed, w_placed), (*found, x_there, w_there) in zip(want, got, strict=True):
+        for a, b in zip(found, values, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+        assert (x_there, w_there) == (x_placed, w_placed)
+
+
+class _Input:
+    def __init__(self, name, mesh, placements):
+        self.name, self.shape, self.dtype, self.placed = name, (4, 2), np.dtype("float64"), (mesh, placements)
+        self.stop_gradient = True
+
+
+class WithLocalCode(paddle.nn.Layer):
+    def __init__(self, mesh):
+        super().__init__()
+        self.first, self.last = paddle.nn.Linear(4, 6), paddle.nn.Linear(6, 2)
+        self.own = dist.local_map(lambda x: F.normalize(x - x.mean(1, keepdim=True)), [[S0]], [[S0]])
+        dist.shard_layer(self, mesh)
+
+    def forward(self, x):
+        return self.last(self.own(self.first(x)))
+
+
+def test_training_local_code_as_a_program():
+    x0, y0 = np.random.default_rng(1).normal(size=(5, 4)), np.random.default_rng(2).normal(size=(5, 2))
+
+    def run(mesh, programs):
+        paddle.seed(1)
+        layer, loss = WithLocalCode(mesh), paddle.nn.MSELoss()
+        opt = paddle.optimizer.Adam(0.1, parameters=layer.parameters())
+        x, y = (dist.shard_tensor(each, mesh, [S0]) for each in (x0, y0))
+        model, losses = dist.to_static(layer, None, loss, opt) if programs else None, []
+        for _ in range(3):
+            if model is not None:
+                losses.append(float(model(x, y)))
+                continue
+            out = loss(layer(x), y)
+            out.backward()
+            opt.step()
+            opt.clear_grad()
+            losses.append(out.item())
+        return losses, [p.numpy() for p in layer.parameters()]
+    want, got = (on_mesh("dp=2", lambda m, how=how: run(m, how)) for how in (False, True))
+    for (losses, values), (found, others) in zip(want, got, strict=True):
+        np.testing.assert_allclose(found, losses, rtol=1e-12)
+        for a, b in zip(others, values, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_the_stages_of_a_program_with_local_code_of_another_mesh():
+    """A rank without it has nothing of it: neither what it reads nor what it makes."""
+    def run(mesh):
+        first, second = mesh[0], mesh[1]
+
+        def f(x, y):
+            h = dist.local_map(lambda a: (a * a).tanh(), [[S0]], [[S0]])(x)
+            return dist.reshard(h, second, [R]) * y
+        specs = [_Input("x", first, (S0,)), _Input("y", second, (R,))]
+        step = trace_step("predict", f, None, None, specs, [])
+        complete(step.program, None, lambda op: None)
+        return [op.name().split(".")[1] for op in stages(step.program)["dist2dense_pass"].walk()]
+    found = on_mesh("pp=2,dp=2", run)
+    assert all(names[:3] == ["data", "multiply", "tanh"] and "p2p_send" in names for names in found[:2])
+    assert all("tanh" not in names and "p2p_recv" in names for names in found[2:])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("by", ["layer", "map"])
-def test_local_code_on_a_stage_that_others_follow(by):
+def test_local_code_on_a_stage_that_others_follow(by, compiled):
     """The second stage's loss is local code; the first one's ranks follow it with shapes, and get their gradient."""
     class Loss(dist.LocalLayer):
         def forward(self, x, y):
@@ -190,11 +300,13 @@ def test_local_code_on_a_stage_that_others_follow(by):
         first, second = mesh[0], mesh[1]
         x = dist.shard_tensor(x0, first, [S0], stop_gradient=False)
         y = dist.shard_tensor(y0, second, [S0])
-        h = dist.reshard(x * 3.0, second, [S0])
-        if by == "layer":
-            loss = Loss([(second, [P])], [None, None])(h, y)
-        else:
-            loss = dist.local_map(lambda a, b: ((a - b) ** 2).sum(), [[P]], [[S0], [S0]])(h, y)
+
+        def f(x, y):
+            h = dist.reshard(x * 3.0, second, [S0])
+            if by == "layer":
+                return Loss([(second, [P])], [None, None])(h, y)
+            return dist.local_map(lambda a, b: ((a - b) ** 2).sum(), [[P]], [[S0], [S0]])(h, y)
+        loss = (paddle.jit.to_static(f) if compiled else f)(x, y)
         loss.backward()
         return x.grad.numpy() if current().rank < 2 else loss.item()
     found = on_mesh("pp=2,dp=2", run)

@@ -28,6 +28,7 @@ from minipd.dist.value import DistValue
 from minipd.framework.context import Kernels
 from minipd.framework.meta import describe, is_traced
 from minipd.framework.rank import current
+from minipd.framework.row import ROWS
 from minipd.framework.tensor import Tensor
 from minipd.ops.creation import to_tensor
 
@@ -43,12 +44,18 @@ def check_member(mesh: ProcessMesh, what: str) -> int:
     return rank
 
 
-def refuse_traced(x: Any, what: str) -> None:
-    """NotImplementedError for a tensor of a program, whose values are global ones."""
-    if isinstance(x, Tensor) and is_traced(x.payload) and not isinstance(x.payload, DistValue):
-        raise NotImplementedError(f"{what}: expected values, got {describe(x.payload)} of a program; a program has "
-                                  "global values, of which every rank runs its part: write what is computed on them, "
-                                  "or run eagerly")
+def is_in_program(x: Any) -> bool:
+    """Whether it is a tensor of a program that is being traced."""
+    return isinstance(x, Tensor) and is_traced(x.payload) and not isinstance(x.payload, DistValue)
+
+
+def refuse_unplaced(x: Any, what: str) -> None:
+    """NotImplementedError for a tensor of a program that will be distributed when it is complete: nobody knows yet what
+    a rank will hold of it."""
+    if is_in_program(x) and not getattr(current().ground, "knows_places", False):
+        raise NotImplementedError(f"{what}: expected a trace that knows where its values are, got "
+                                  f"{describe(x.payload)} of one that has global values only; trace with "
+                                  "dist.to_static, or paddle.jit.to_static and distributed inputs, or run eagerly")
 
 
 def dtensor_from_local(local_tensor: Any, mesh: ProcessMesh, placements: Sequence[Placement],
@@ -64,7 +71,9 @@ def dtensor_from_local(local_tensor: Any, mesh: ProcessMesh, placements: Sequenc
     >>> x.placements, x.tolist()
     ([Shard(dim=0)], [[1.0, 2.0]])
     """
-    refuse_traced(local_tensor, "dtensor_from_local")
+    refuse_unplaced(local_tensor, "dtensor_from_local")
+    if is_in_program(local_tensor):
+        return _from_local_in_program(local_tensor, mesh, placements, shape)
     if is_followed(local_tensor) and not mesh.contains(check_started(mesh, "dtensor_from_local")):
         placed = check_placements(placements, mesh, local_tensor.ndim, "dtensor_from_local")
         full = _as_many(local_tensor.payload.shape, mesh, placed) if shape is None else tuple(shape)
@@ -123,8 +132,9 @@ def dtensor_to_local(dist_tensor: Tensor, mesh: ProcessMesh | None = None,
     >>> simulate("x=2", weighted)
     [[3.0, 3.0], [3.0, 3.0]]
     """
-    refuse_traced(dist_tensor, "dtensor_to_local")
-    value = distributed(dist_tensor, "dtensor_to_local")
+    refuse_unplaced(dist_tensor, "dtensor_to_local")
+    value = dist_tensor.payload if is_in_program(dist_tensor) and hasattr(dist_tensor.payload, "placements") else \
+        distributed(dist_tensor, "dtensor_to_local")
     if placements is None:
         on, placed = value.mesh, whole(value.placements)
     else:
@@ -132,7 +142,29 @@ def dtensor_to_local(dist_tensor: Tensor, mesh: ProcessMesh | None = None,
         if value.mesh.contains(current().rank):
             check_member(on, "dtensor_to_local")
         placed = check_placements(placements, on, value.ndim, "dtensor_to_local")
+    if is_in_program(dist_tensor):
+        rank = current().rank
+        shape = local_shape(value.shape, value.mesh, value.placements, rank) if value.mesh.contains(rank) else \
+            _shape_elsewhere(value)
+        return ROWS["dtensor_to_local"](dist_tensor, shape=shape, mesh=on, placements=placed)
     return _ToLocal.apply(dist_tensor, on, placed)
+
+
+def _from_local_in_program(t: Tensor, mesh: ProcessMesh, placements: Sequence[Placement],
+                           shape: Sequence[int] | None) -> Tensor:
+    """Every rank traces what it will run itself, so the ranks tell each other their shapes, as eagerly."""
+    if hasattr(t.payload, "placements"):
+        raise TypeError(f"dtensor_from_local: expected what this rank has, as an ordinary tensor, got {t.payload!r}")
+    placed, rank = check_placements(placements, mesh, t.ndim, "dtensor_from_local"), current().rank
+    local = tuple(t.payload.shape)
+    if not mesh.contains(rank):
+        full = _as_many(local, mesh, placed) if shape is None else tuple(shape)
+    elif shape is None:
+        full = _global_shape(local, mesh, placed, rank)
+    else:
+        full = tuple(shape)
+        check_local_shape(local, full, mesh, placed, rank, "dtensor_from_local")
+    return ROWS["dtensor_from_local"](t, mesh=mesh, placements=placed, shape=full)
 
 
 def local_values(value: DistValue, asked: str) -> np.ndarray:
@@ -152,9 +184,8 @@ def is_followed(x: Any) -> bool:
         not x.payload.mesh.contains(current().rank))
 
 
-def _followed(value: DistValue) -> Tensor:
-    """What the first rank of the value's mesh holds, as a value on that rank alone: on a rank outside, which follows
-    what the others compute with shapes.
+def _shape_elsewhere(value: Any) -> tuple[int, ...]:
+    """What the ranks of a mesh without this rank hold of a value.
 
     Raises: NotImplementedError where ranks of the mesh hold blocks of different shapes.
     """
@@ -164,8 +195,15 @@ def _followed(value: DistValue) -> Tensor:
             f"dtensor_to_local: expected equal parts of a tensor on a mesh without this rank, {current().rank}, which "
             f"follows with shapes what is computed there, got {value!r} on {value.mesh.text()} of the ranks "
             f"{value.mesh.process_ids}; pad the tensor, or call this on the ranks of its mesh only")
+    return shapes.pop()
+
+
+def _followed(value: DistValue) -> Tensor:
+    """What the first rank of the value's mesh holds, as a value on that rank alone: on a rank outside, which follows
+    what the others compute with shapes."""
+    shape = _shape_elsewhere(value)
     first = ProcessMesh(value.mesh.process_ids[:1], ["rank"])
-    return Tensor(elsewhere(shapes.pop(), value.dtype, first, (Replicate(),)))
+    return Tensor(elsewhere(shape, value.dtype, first, (Replicate(),)))
 
 
 def _as_many(local: tuple[int, ...], mesh: ProcessMesh, placements: tuple[Placement, ...]) -> tuple[int, ...]:

@@ -1,4 +1,8 @@
-"""Code that sees what its rank holds, between code that sees global values: `LocalLayer` and `local_map`."""
+"""Code that sees what its rank holds, between code that sees global values: `LocalLayer` and `local_map`.
+
+In a program (`dist.to_static`, `paddle.jit.to_static`) it stands between `dist_op.dtensor_to_local` and
+`dist_op.dtensor_from_local`, with this rank's shapes: such a program is the rank's own from the trace on.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from minipd.dist.api.local import dtensor_from_local, dtensor_to_local, is_followed, refuse_traced
+from minipd.dist.api.local import dtensor_from_local, dtensor_to_local, is_followed, refuse_unplaced
 from minipd.dist.api.tensors import reshard
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement, check_placements
@@ -51,7 +55,7 @@ class LocalLayer(Layer):
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
         who = type(self).__name__
         for x in inputs:
-            refuse_traced(x, who)
+            refuse_unplaced(x, who)
         if len(inputs) != len(self.grad_dist_attrs):
             raise ValueError(f"{who}: expected {len(self.grad_dist_attrs)} inputs, one for each of grad_dist_attrs, "
                              f"got {len(inputs)}")
@@ -100,7 +104,7 @@ def _mapped(func: Callable, out_placements: list, in_placements: list | None, me
             reshard_inputs: bool, /, *args: Any, **kwargs: Any) -> Any:
     given = _leaves(args)
     for x in given:
-        refuse_traced(x, "local_map")
+        refuse_unplaced(x, "local_map")
     if in_placements is not None and len(in_placements) != len(given):
         raise ValueError(f"local_map: expected {len(in_placements)} arguments, one for each of in_placements, got "
                          f"{len(given)}")

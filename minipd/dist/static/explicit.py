@@ -12,10 +12,11 @@ from typing import Any
 
 from minipd.dist.control_flow import LocalBranches
 from minipd.dist.dialect import DistTensorType
-from minipd.dist.interpreter import MARKS, PLACING, Dist, decomposed
+from minipd.dist.interpreter import MARKS, PLACING, decomposed
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Placement, Replicate
 from minipd.dist.spmd.table import Decompose
+from minipd.dist.static.evaluation import OverPrograms, local_values
 from minipd.dist.value import DistValue
 from minipd.framework.context import using
 from minipd.framework.rank import current
@@ -34,7 +35,7 @@ __all__: list[str] = []
 Placements = tuple[Placement, ...]
 
 
-class Explicit(Dist):
+class Explicit(OverPrograms):
     """The dist interpreter over a trace, where a payload's `local` is the global value."""
 
     def __init__(self, trace: Trace):
@@ -66,6 +67,15 @@ class Explicit(Dist):
             value.set_type(DistTensorType(tuple(meta.shape), meta.dtype, mesh, placements))
             found.append(DistValue(value, tuple(meta.shape), meta.dtype, mesh, placements))
         return tuple(found) if row.multi else found[0]
+
+    def to_local(self, lower: Callable, row: Any, x: DistValue, attrs: dict) -> Any:
+        return lower(row, [self.bring(x, x.placements).local], attrs)
+
+    def from_local(self, lower: Callable, row: Any, x: Any, attrs: dict) -> DistValue:
+        value = lower(row, [x.held().local if type(x) is DistValue else x], attrs)
+        shape, mesh, placements = tuple(attrs["shape"]), attrs["mesh"], tuple(attrs["placements"])
+        value.set_type(DistTensorType(shape, value.dtype, mesh, placements))
+        return DistValue(value, shape, value.dtype, mesh, placements)
 
     def operand(self, x: Any, mesh: ProcessMesh, shape_only: bool) -> Any:
         """A payload as an operand, as `Dist.run` takes it."""
@@ -126,16 +136,17 @@ def explicit(program: Program, mesh: ProcessMesh | None) -> Program:
             constraints.add(c)
         evaluate(program, current().run, read, write, GlobalBranches(mesh, trace, 0))
     if mesh is not None:
+        local = local_values(new)
         for op in new.walk():
             if not (IrTrait.CONSTANT in op.info.traits and is_attribute_only(op)):
-                replicate_rest(op, mesh)
+                replicate_rest(op, mesh, local)
     return new
 
 
-def replicate_rest(op: Operation, mesh: ProcessMesh) -> None:
-    """Constants are on the one mesh, too, where every rank has them."""
+def replicate_rest(op: Operation, mesh: ProcessMesh, local: set[Value]) -> None:
+    """Constants are on the one mesh, too, where every rank has them; what only a rank has is on none."""
     results: list[Value] = list(op.results())
     for value in results:
         kind: Any = value.type()
-        if isinstance(kind, TensorType) and not isinstance(kind, DistTensorType):
+        if isinstance(kind, TensorType) and not isinstance(kind, DistTensorType) and value not in local:
             value.set_type(DistTensorType(kind.shape, kind.dtype, mesh, (Replicate(),) * mesh.ndim))

@@ -96,7 +96,15 @@ def apply_reshard_pass(program: Program, rank: int | None = None) -> int:
 def apply_remove_other_ranks_pass(program: Program, rank: int | None = None) -> int:
     """Remove what is on meshes without the rank; returns how many operations went."""
     rank = current().rank if rank is None else rank
-    gone = [op for op in program.global_block() if _is_others(op, rank)]
+    gone: list[Operation] = []
+    local: set[Value] = set()               # what another rank computes for itself
+    for op in program.global_block():
+        begins = op.name() == "dist_op.dtensor_to_local" and _is_elsewhere(op.operand_source(0), rank)
+        if begins or any(v in local for v in op.operands_source()):
+            local.update(op.results())
+            gone.append(op)
+        elif _is_others(op, rank):
+            gone.append(op)
     for op in reversed(gone):
         op.erase()
     return len(gone)
@@ -213,8 +221,12 @@ def _names(program: Program) -> list[str]:
 def _is_others(op: Operation, rank: int) -> bool:
     """Whether an operation has to do with values on other ranks' meshes only."""
     values = op.results() or op.operands_source()
-    kinds = [v.type() for v in values]
-    return bool(kinds) and all(isinstance(kind, DistTensorType) and not kind.mesh.contains(rank) for kind in kinds)
+    return bool(values) and all(_is_elsewhere(v, rank) for v in values)
+
+
+def _is_elsewhere(value: Any, rank: int) -> bool:
+    kind = value.type()
+    return isinstance(kind, DistTensorType) and not kind.mesh.contains(rank)
 
 
 def _insert(op: Operation, rank: int) -> bool:

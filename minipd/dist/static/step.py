@@ -59,6 +59,8 @@ class PlacingTrace(Trace):
     placed: mesh and placements of inputs, by name.  noting: whether somebody will ask.
     """
 
+    knows_places = True
+
     def knows(self, placed: Mapping[str, tuple]) -> None:
         """Before anything is traced."""
         self.placed, self.noting = placed, True
@@ -84,7 +86,9 @@ class PlacingTrace(Trace):
 
     def run(self, row: Any, payloads: Any, attrs: dict) -> Any:
         out = super().run(row, payloads, attrs)
-        if self.noting and (row.name in MARKS or any(isinstance(p, Value) and p in self.known for p in payloads)):
+        if row.name == "dtensor_from_local":
+            self.place(out, attrs["mesh"], tuple(attrs["placements"]))
+        elif self.noting and (row.name in MARKS or any(isinstance(p, Value) and p in self.known for p in payloads)):
             self.note(row, payloads, attrs, out if row.multi else (out,))
         return out
 
