@@ -31,6 +31,8 @@ __all__: list[str] = []
 
 #: rows whose operands Paddle aligns itself, as we do
 ALIGNED = ("matmul", "concat", "expand_as", "fused_gemm_epilogue")
+#: rows whose numbers Paddle matches with what they number before it gathers them
+BY_NUMBER = ("index_put",)
 #: how many operands Paddle looks at, where that is not all
 LOOKED_AT = {"where": 2}
 
@@ -42,11 +44,12 @@ def check_refusals(row: Any, metas: Sequence[Any], placements: Sequence[Sequence
     if rule is None or rule.placed:
         return
     n: Notation = rule.function(*metas, **attrs)
+    never = "1" + ("" if row.name in BY_NUMBER else n.whole)
     split: list[dict[str, tuple[int, ...]]] = []        # of each operand: letter -> the mesh axes that split it
     for word, ps in list(zip(n.ins, placements, strict=True))[:LOOKED_AT.get(row.name)]:
         own: dict[str, tuple[int, ...]] = {}
         for axis, p in enumerate(ps or ()):
-            if isinstance(p, Shard) and word[p.dim] not in "1" + n.whole:
+            if isinstance(p, Shard) and word[p.dim] not in never:
                 own[word[p.dim]] = (*own.get(word[p.dim], ()), axis)
         split.append(own)
     if row.name == "embedding":
