@@ -81,8 +81,8 @@ def scale(x: Any, *, scale: Any, bias: float = 0.0, bias_after_scale: bool = Tru
 
 @spmd("add_n")
 def add_n(*inputs: Any) -> Notation:
-    """A sum of gradients, some of them Partial: the replicated ones are kept on one rank, so that the whole sum is
-    Partial and one all-reduce serves all."""
+    """A sum of gradients, several of them Partial: the replicated ones are kept on one rank, so that the whole sum is
+    Partial and one all-reduce serves all.  (A single one is resolved first, as in Paddle.)"""
     return pointwise(*inputs, linear=(tuple(range(len(inputs))),), fill=True)
 
 

@@ -271,7 +271,8 @@ class _Axes:
 
         at: every operand's placement on the axis.  Only operands in `self.data` count; of the others just the shape is
         read.  The Partial ones must all be of one kind, which the notation lets pass, and be exactly a block of
-        `linear`.  With `fill` they may be a part of a block, if the rest of it is replicated.
+        `linear`.  With `fill` two or more may be a part of a block, if the rest of it is replicated: one reduction
+        then serves them all, where for a single one there is nothing to be saved by a later one.
         """
         n = self.notation
         kind_of = {i: p for i in self.data if isinstance(p := at[i], Partial)}
@@ -281,7 +282,8 @@ class _Axes:
             for block in n.linear:
                 whole = set(block) == partial
                 rest = set(block) - partial
-                filled = n.fill and partial < set(block) and all(isinstance(at[i], Replicate) for i in rest)
+                filled = (n.fill and len(partial) > 1 and partial < set(block)
+                          and all(isinstance(at[i], Replicate) for i in rest))
                 if (whole or filled) and n.passes(kind.op):
                     return block, kind
         return (), Replicate()

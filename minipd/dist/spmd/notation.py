@@ -42,8 +42,8 @@ class Notation:
         Partial of exactly one block passes through to the results.  Only where that is *free*: each time a Partial
         passes an operator that makes it larger, or that two users share, the all-reduce to come gets dearer.
     carries: the kinds of Partial that pass: only "sum" and "avg" (linear operators), or "any" (those that move data).
-    fill: within a block, replicated operands may become Partial (kept on one rank), so that the others need not
-        resolve.
+    fill: within a block, replicated operands may become Partial (kept on one rank), so that the others, two or more,
+        are resolved by one reduction.
     joins: operands that are one more term of what is reduced.  Where a reduced letter that they lack is split, they are
         Partial, which costs nothing: one rank keeps the value, and the others' parts change nothing.
     shape_only: operands of which only the shape is read.  They are never communicated, and choose only if nobody else
