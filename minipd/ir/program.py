@@ -31,6 +31,8 @@ class Program:
         self.region.add_block()
         self.constraints = Constraints()
         self.form = "minipd"
+        #: in Paddle's form: the number of a communicator -> its ranks, which the text does not say
+        self.rings: dict[int, tuple[int, ...]] = {}
 
     # ----------------------------------------------------------------------------------------------- contents
     def global_block(self) -> Block:
@@ -89,7 +91,7 @@ class Program:
     def clone(self, mapping: IrMapping | None = None) -> Program:
         """A copy; `mapping`, if given, tells which value stands for which afterwards."""
         copy = Program()
-        copy.form = self.form
+        copy.form, copy.rings = self.form, dict(self.rings)
         for c in self.constraints:
             copy.constraints.add(c)
         clone_block(self.global_block(), copy.global_block(), IrMapping() if mapping is None else mapping)

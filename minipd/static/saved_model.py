@@ -25,7 +25,7 @@ from minipd.ir.operation import Operation, user_error
 from minipd.ir.paddle import from_paddle, to_paddle
 from minipd.ir.paddle.open_sizes import open_sizes
 from minipd.ir.paddle.parts import in_parts
-from minipd.ir.paddle.reasons import REASONS, our_name
+from minipd.ir.paddle.reasons import REASONS, SOME_CALLS, our_name
 from minipd.ir.program import Program
 from minipd.ir.serialize import SavedProgram, program_json, read_program_file
 from minipd.ir.types import TensorType
@@ -61,8 +61,9 @@ def exported(program: Program, keys: Iterable[str] = ()) -> Program:
     result = to_paddle(open_sizes(copy))
     for op in result.walk():
         name = op.name().partition(".")[2]
-        if name in REASONS and op.name() == our_name(name):
-            raise InputError("operators that Paddle has", user_error(op, REASONS[name]),
+        reason = REASONS.get(name) or SOME_CALLS.get(name)
+        if reason is not None and op.name() == our_name(name):
+            raise InputError("operators that Paddle has", user_error(op, reason),
                              "compute it with other operators")
     unread = set(keys)
     for op in list(result.global_block()):

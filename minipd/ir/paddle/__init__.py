@@ -39,6 +39,7 @@ from minipd.ir.paddle import effect_forms as _effect_forms
 from minipd.ir.paddle import functions as _functions
 from minipd.ir.paddle import fused_forms as _fused_forms
 from minipd.ir.paddle import gather_forms as _gather_forms
+from minipd.ir.paddle import group_forms as _group_forms
 from minipd.ir.paddle import joining_forms as _joining_forms
 from minipd.ir.paddle import layer_forms as _layer_forms
 from minipd.ir.paddle import loss_forms as _loss_forms
@@ -60,8 +61,8 @@ from minipd.ir.paddle.save import to_paddle
 
 #: modules that fill the tables of forms
 FORMS = (
-    _functions, _conv_forms, _effect_forms, _fused_forms, _gather_forms, _joining_forms, _layer_forms, _loss_forms,
-    _making_forms, _math_forms, _norm_forms, _optimizer_forms, _random_forms, _recurrent_forms, _reduction_forms,
-    _scalar_forms, _shape_forms, _slice_forms, _whole_forms, _whole_layers, _whole_losses)
+    _functions, _conv_forms, _effect_forms, _fused_forms, _gather_forms, _group_forms, _joining_forms, _layer_forms,
+    _loss_forms, _making_forms, _math_forms, _norm_forms, _optimizer_forms, _random_forms, _recurrent_forms,
+    _reduction_forms, _scalar_forms, _shape_forms, _slice_forms, _whole_forms, _whole_layers, _whole_losses)
 
 __all__ = ["from_paddle", "to_paddle"]

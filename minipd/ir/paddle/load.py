@@ -23,7 +23,7 @@ from minipd.ir.operation import Operation
 from minipd.ir.paddle.form import LOADS
 from minipd.ir.paddle.in_place import state_name, write_operands, write_state, writes_outside
 from minipd.ir.paddle.numbers import reckon
-from minipd.ir.paddle.reasons import REASONS, kept_name, our_name
+from minipd.ir.paddle.reasons import REASONS, SOME_CALLS, kept_name, our_name
 from minipd.ir.paddle.save import problem
 from minipd.ir.paddle.signatures import REQUIRED, signature
 from minipd.ir.paddle.structure import STRUCTURE
@@ -65,7 +65,7 @@ class Loader:
     """
 
     def __init__(self, source: Program):
-        self.program = Program()
+        self.program, self.rings = Program(), source.rings
         self.tracer = LoadTrace(self.program)
         self.values: dict[Value, Value] = {}
         self.vectors: dict[Value, list[Value]] = {}
@@ -264,7 +264,9 @@ def row_stays(op: Operation) -> bool:
     """Whether an operation is a call of a row that Paddle has nothing for."""
     dialect, _, short = op.name().partition(".")
     row = ROWS.get(short)
-    return row is not None and (op.name() == our_name(short) if short in REASONS else row.dialect == dialect != "pd_op")
+    if row is not None and (short in REASONS or short in SOME_CALLS):
+        return op.name() == our_name(short)
+    return row is not None and row.dialect == dialect != "pd_op"
 
 
 class LoadTrace(Trace):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from minipd.ir.dialect import info_or_unregistered
 from minipd.ir.paddle.signatures import signature
 
-__all__ = ["REASONS", "kept_name", "our_name", "paddles_name"]
+__all__ = ["REASONS", "SOME_CALLS", "kept_name", "our_name", "paddles_name"]
 
 
 #: the dialect of Paddle's operations that stay though a row of ours has their name
@@ -43,7 +43,6 @@ def our_name(row: str) -> str:
 _GRADIENT = "a gradient's own operator: ours are built from rows, and Paddle's X_grad are read as the rules of X"
 _STEP = "Paddle's step keeps its state in another way, and reads no step number"
 _PARTS = "Paddle's function of that name calls several operators"
-_DIST = "works on this process's part of a distributed value"
 
 REASONS: dict[str, str] = {
     **dict.fromkeys(("conv2d_filter_grad", "conv3d_filter_grad", "interp_grad", "warpctc_grad", "warprnnt_grad",
@@ -69,6 +68,9 @@ REASONS: dict[str, str] = {
     "fused_dot_product_attention": "Paddle's runs on GPUs only, and keeps what its gradient needs",
     "fused_embedding_eltwise_layernorm": "Paddle's runs on GPUs only, and takes two lists",
     "fused_dropout_add": "Paddle's draws take no key",
-    **dict.fromkeys(("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"), _DIST),
     "draw_key": "Paddle's draws take no key",
 }
+
+#: rows of which Paddle has an operator for some calls only, and what it does not do in the others, which stay
+SOME_CALLS: dict[str, str] = dict.fromkeys(("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"),
+                                           "Paddle's has equal parts, and adds up")

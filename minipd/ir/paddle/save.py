@@ -21,7 +21,7 @@ from minipd.ir.operation import Operation, user_error
 from minipd.ir.paddle.calls import Call, Whole, said_of
 from minipd.ir.paddle.form import SAVES, WHOLES, Apart
 from minipd.ir.paddle.in_place import written_operands
-from minipd.ir.paddle.reasons import REASONS, our_name, paddles_name
+from minipd.ir.paddle.reasons import REASONS, SOME_CALLS, our_name, paddles_name
 from minipd.ir.paddle.signatures import REQUIRED, Signature, of_kind, signature
 from minipd.ir.program import Program
 from minipd.ir.schema import vector_result
@@ -35,7 +35,7 @@ __all__ = ["Call", "Saver", "Whole", "problem", "to_paddle"]
 def to_paddle(program: Program) -> Program:
     """The same program in Paddle's form: operands, attributes and their kinds as Paddle 3.3 has them.
 
-    Raises: InputError for an operator that Paddle has nothing for (a collective, a shard's window), naming it.
+    Raises: InputError for an operator that Paddle has nothing for (a shard's window), naming it.
     """
     if program.form == "paddle":
         return program
@@ -165,7 +165,7 @@ class Saver:
             call = Call(self, op, row)
             results = SAVES.get(row.name, same)(self, call)
         except InputError:
-            if self.strict:
+            if self.strict and row.name not in SOME_CALLS:
                 raise
             self.undo(before)
             return self.copy(op)
@@ -188,7 +188,9 @@ class Saver:
     def copy(self, op: Operation) -> Operation:
         """The operation as it is, but for the kinds of its attributes."""
         dialect, _, name = op.name().partition(".")
-        found = signature(name) if dialect == "pd_op" and name not in REASONS else None
+        row = op.row
+        ours = row is not None and (row.name in REASONS or row.name in SOME_CALLS) and op.name() == f"pd_op.{row.name}"
+        found = signature(name) if dialect == "pd_op" and not ours else None
         attributes = {k: a for k, a in op.attributes.items() if k != "as_written"}
         if found is not None:
             attributes = {k: self.as_kind(found.attrs[k][0], a) if k in found.attrs else a
@@ -200,8 +202,6 @@ class Saver:
             maker = operands[0].get_defining_op()
             if maker is not None and "struct_name" in maker.attributes:
                 attributes["struct_name"] = maker.attributes["struct_name"]
-        row = op.row
-        ours = row is not None and row.name in REASONS and op.name() == f"pd_op.{row.name}"
         name = our_name(row.name) if row is not None and ours else paddles_name(op.name())
         new = self.build.build(name, operands, attributes, [r.type() for r in op.results()], op.num_regions())
         self.values.update(zip(op.results(), new.results(), strict=True))
