@@ -29,7 +29,7 @@ __all__: list[str] = []
 #: Seconds between two looks at what others say, and at most between the first and the last rank that raises an error.
 PAUSE, GRACE = 0.02, 3.0
 
-#: Seconds for which a rank that knows how it ends waits for those that have not spoken.
+#: Seconds for which a rank that has waited, and knows how it ends, waits for those that have not spoken.
 SETTLE = 0.5
 
 
@@ -62,9 +62,10 @@ class Inquest:
         """An inquest over the ranks of `world`."""
         return cls(world.Dup(), float(environ.get("MINIPD_COMM_PATIENCE") or "2"))
 
-    def look(self, status: Callable[[], Status], first: bool) -> None:
+    def look(self, status: Callable[[], Status], first: bool, settle: float = SETTLE) -> None:
         """This rank waits; `status` says for what.  Returns if it may be worth to wait on.
 
+        settle: for how long it waits for those that have not spoken, once it knows how it ends.
         Raises: the error with which all ranks concerned must end.
         """
         if first:
@@ -79,7 +80,7 @@ class Inquest:
             else:
                 # what is known says enough; what is still on its way makes the message complete
                 now = time.monotonic()
-                self._settled = self._settled or now + SETTLE
+                self._settled = self._settled or now + settle
                 if now > self._settled or self._statuses.keys() | dead.keys() >= set(range(self._channel.size)):
                     self._conclude(*judged)
         if self._error is not None:
@@ -92,7 +93,7 @@ class Inquest:
         first = True
         while time.monotonic() < limit:
             try:
-                self.look(status, first)
+                self.look(status, first, self.patience + SETTLE)        # others speak when they have waited as long
             except CommError as better:
                 return better
             first = False
