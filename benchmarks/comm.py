@@ -68,7 +68,7 @@ def mpi(pairs):
     """A table of all-reduce times over sizes, printed by rank 0."""
     from mpi4py import MPI
 
-    from minipd.dist.comm.mpi import connect
+    from minipd.dist.comm.connect import connect
     with connect() as comm:
         first = comm.rank // 2 * 2
         group = tuple(r for r in (first, first + 1) if r < comm.size) if pairs else tuple(range(comm.size))
@@ -139,7 +139,7 @@ if __name__ == "__main__":
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if options.large:
-        from minipd.dist.comm.mpi import connect
+        from minipd.dist.comm.connect import connect
         with connect() as comm:
             table = large(comm)
         if comm.rank == 0 and options.json:

@@ -33,7 +33,7 @@ def apart(model: str, torch: str | None, threads: int, rounds: int) -> dict[str,
 
 def together(model: str, mesh: str, rounds: int) -> dict[str, float] | None:
     """The same on the ranks of a launch; on rank 0, None on the others."""
-    from minipd.dist.comm.mpi import connect
+    from minipd.dist.comm.connect import connect
     from minipd.framework.context import RankContext
     from minipd.framework.rank import enter
     from minipd.models.build import build

@@ -8,7 +8,7 @@ import traceback
 from typing import Any
 
 from minipd.dist.comm.base import Communicator
-from minipd.dist.comm.mpi import connect
+from minipd.dist.comm.connect import connect
 from minipd.framework.context import install_join
 from minipd.framework.environment import is_started, rank_and_size
 from minipd.framework.errors import InputError

@@ -31,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
     """
     config = from_arguments(argv)
     if started_by_launcher():
-        from minipd.dist.comm.mpi import connect
+        from minipd.dist.comm.connect import connect
         comm = connect()
         try:
             run_rank(comm, config)

@@ -226,7 +226,7 @@ def check_all(comm):
 
 
 if __name__ == "__main__":
-    from minipd.dist.comm.mpi import connect
+    from minipd.dist.comm.connect import connect
 
     with connect() as comm:
         outcomes = comm.all_gather_object(check_all(comm))

@@ -44,8 +44,8 @@ CASES = {
 def main(path):
     from mpi4py import MPI
 
+    from minipd.dist.comm.connect import communicator_over
     from minipd.dist.comm.errors import CommError
-    from minipd.dist.comm.mpi import communicator_over
 
     outcomes = {}
     for name, case in CASES.items():

@@ -25,7 +25,7 @@ LIMIT = 60
 START = """
 import sys
 import numpy as np
-from minipd.dist.comm.mpi import connect
+from minipd.dist.comm.connect import connect
 X = np.ones(3)
 with connect() as comm:
 """
@@ -142,7 +142,7 @@ def test_a_message_that_nobody_receives(run_script):
 
 def test_mpiexec_and_mpi4py_of_different_libraries():
     # As if mpiexec, told to start two, had started two worlds of one.
-    done = subprocess.run([sys.executable, "-c", "from minipd.dist.comm.mpi import connect; connect()"],
+    done = subprocess.run([sys.executable, "-c", "from minipd.dist.comm.connect import connect; connect()"],
                           capture_output=True, text=True, timeout=LIMIT, cwd=ROOT, env=environment(2))
     assert done.returncode == 1
     assert "InputError: expected 2 ranks, as mpiexec was told, got a world of 1: mpiexec must come from the MPI that " \

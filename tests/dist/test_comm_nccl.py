@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from minipd.dist.comm.base import Communicator
-from minipd.dist.comm.mpi import connect
+from minipd.dist.comm.connect import connect
 from minipd.dist.comm.nccl import NcclCommunicator, load
 from minipd.dist.comm.request import Finished, Request
 from minipd.framework.errors import InputError

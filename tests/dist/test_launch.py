@@ -22,7 +22,7 @@ LIMIT = 60
 STOPS = """
 import signal, sys, time
 import numpy as np
-from minipd.dist.comm.mpi import connect
+from minipd.dist.comm.connect import connect
 asked = []
 signal.signal(signal.SIGINT, lambda *_: asked.append(1))
 with connect() as comm:
@@ -42,7 +42,7 @@ with connect() as comm:
 #: Hears of the signal, but waits for a message that never comes.
 STUCK = """
 import signal
-from minipd.dist.comm.mpi import connect
+from minipd.dist.comm.connect import connect
 signal.signal(signal.SIGINT, lambda *_: None)
 with connect() as comm:
     comm.barrier()

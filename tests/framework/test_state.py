@@ -54,8 +54,8 @@ ALLOWED = {
     "passes/reading.py": {"parameters": ANSWERS},
     "passes/pattern.py": {"RULES": IMPORTED, "_WATCH": SWITCH},
     "passes/table.py": {"MAKERS": IMPORTED},
-    "dist/comm/mpi.py": {"_OURS": "how this process is connected to others: MPI starts once, and the process is one "
-                                  "rank for all its life"},
+    "dist/comm/connect.py": {"_OURS": "how this process is connected to others: MPI starts once, and the process is "
+                                      "one rank for all its life"},
     "dist/spmd/table.py": {"RULES": IMPORTED},
     "dist/placements.py": {"_shard": ANSWERS, "_replicate": ANSWERS, "_partial": ANSWERS},
     "dist/reshard/plan.py": {"plan": ANSWERS},

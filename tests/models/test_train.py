@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from minipd.cli import main
-from minipd.dist.comm import mpi
+from minipd.dist.comm import connect
 from minipd.framework.errors import InputError
 from minipd.models.run_folder import read_metrics
 from minipd.models.trainer import latest_checkpoint
@@ -257,7 +257,7 @@ def test_what_one_rank_alone_refuses_is_said(tmp_path, capsys, monkeypatch):
     def run_rank(comm, config):
         raise InputError("a text", "none on this machine", "copy it")
     monkeypatch.setenv("MINIPD_RANKS", "4")
-    monkeypatch.setattr(mpi, "connect", lambda: SimpleNamespace(rank=1))
+    monkeypatch.setattr(connect, "connect", lambda: SimpleNamespace(rank=1))
     monkeypatch.setattr("minipd.models.train.run_rank", run_rank)
     monkeypatch.setattr("minipd.models.train.GRACE", 0.0)
     assert main(["train", "--out", str(tmp_path), *TINY]) == 2

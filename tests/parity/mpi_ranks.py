@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from minipd.dist.comm.mpi import connect
+from minipd.dist.comm.connect import connect
 from minipd.dist.mesh import parse_mesh
 from minipd.framework.context import RankContext
 from minipd.framework.rank import enter

@@ -8,6 +8,7 @@
     mpi.py         each rank a process, talking through MPI; `steps.py`: what a collective sends, `shared.py`: through
                    memory; `inquest.py` finds out why a wait is long, `handshake.py` compares calls before
     nccl.py        arrays on GPUs, through CuPy
+    connect.py     a process gets its communicator, over MPI or NCCL
     reduction.py   the one way sim and mpi add things up, so that both give the same bits
     calls.py       a call as the other ranks see it, and how messages show it
     verdict.py     who waits for whom, and whether that can end

@@ -13,9 +13,7 @@ ms one after the other, 31 ms if asked in between, 40 ms if not.)
 
 from __future__ import annotations
 
-import io
 import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -30,18 +28,13 @@ from minipd.dist.comm.calls import Call, call_text, caller_site
 from minipd.dist.comm.errors import CommError, MismatchError
 from minipd.dist.comm.handshake import Handshake
 from minipd.dist.comm.inquest import Inquest
-from minipd.dist.comm.nccl import NcclCommunicator, load
 from minipd.dist.comm.request import Request
 from minipd.dist.comm.steps import STEPS, Line, Steps, Unexpected
 from minipd.dist.comm.verdict import Alone, Status, Together
 from minipd.framework import dtype as dtypes
 from minipd.framework.environment import available_cores
-from minipd.framework.errors import InputError
 
-__all__ = ["connect"]
-
-#: How to get MPI, for whoever lacks it.
-INSTALL = "install it (pip install 'minipd[mpi]'), or simulate the ranks in one process (--comm sim)"
+__all__: list[str] = []
 
 #: Seconds between two looks at whether a message has come, where ranks outnumber cores: at first, and at most.
 NAP, LONGEST_NAP = 20e-6, 500e-6
@@ -52,63 +45,11 @@ EAGER = 1000
 #: After so many looks, a look at the clock.
 LOOKS = 256
 
-#: This process's communicators by backend, once it is connected.
-_OURS: dict[str, Any] = {}
-
 _NP_OF_CODE = {t.code: t.np for t in dtypes.ALL}
 
 
-def connect(backend: str = "mpi") -> Any:
-    """This process's communicator, over all processes that mpiexec started with it (one, if it was started alone).
-
-    backend: "mpi" for arrays of numpy; "nccl" if there are arrays on GPUs as well (see `nccl.py`).
-
-    Every rank calls it; a second call gives the same one.  Use it in a `with` statement: at the end of a rank without
-    an error it waits until all messages have been received.  From then on what a rank prints appears line by line:
-    mpiexec puts a pipe in the way, into which Python would otherwise write some thousand characters at a time, or (if
-    told to be unbuffered) each word by itself, and lines of different ranks would mix.
-
-    Raises: InputError if there is no MPI, or mpiexec and mpi4py belong to different ones; no GPU for "nccl".
-    """
-    if backend not in ("mpi", "nccl"):
-        raise InputError("backend \"mpi\" or \"nccl\"", repr(backend), "choose one of them")
-    if backend in _OURS:
-        return _OURS[backend]
-    if backend == "nccl":
-        _OURS["nccl"] = over_nccl(connect("mpi"))
-        return _OURS["nccl"]
-    try:
-        from mpi4py import MPI
-    except (ImportError, RuntimeError) as error:        # RuntimeError: mpi4py is here, but no MPI library
-        raise InputError("MPI, for ranks in processes of their own", f"none ({error})", INSTALL) from error
-    world = MPI.COMM_WORLD
-    started = int(os.environ.get("MINIPD_RANKS", world.size))
-    if started != world.size:
-        library = MPI.Get_library_version().splitlines()[0]
-        raise InputError(f"{started} ranks, as mpiexec was told", f"a world of {world.size}",
-                         f"mpiexec must come from the MPI that mpi4py uses, which is {library}")
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True, write_through=False)
-    _OURS["mpi"] = communicator_over(world)
-    return _OURS["mpi"]
-
-
-def over_nccl(mpi: MpiCommunicator) -> NcclCommunicator:
-    """A communicator for arrays on GPUs; the ranks of a machine take its GPUs in turns."""
-    cupy = load()
-    here = mpi._world.Split_type(mpi._mpi.COMM_TYPE_SHARED)
-    local = here.rank
-    here.Free()
-    return NcclCommunicator(mpi, cupy, local)
-
-
-def communicator_over(world: Any) -> MpiCommunicator:
-    """A communicator of its own over the ranks of an mpi4py communicator.  All of them call this together."""
-    return MpiCommunicator(world.Dup(), world.Dup(), Inquest.from_environment(world), Handshake.from_environment(world))
-
-
 class MpiCommunicator(Communicator):
-    """The communicator of a process; `connect` makes it.
+    """The communicator of a process; `connect.py` makes it.
 
     Args:
         world: mpi4py's communicator of all ranks, from which those of groups are made.
