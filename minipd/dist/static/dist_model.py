@@ -10,8 +10,6 @@ Every rank traces the same global program, gives each value its mesh and placeme
 
 from __future__ import annotations
 
-import inspect
-import math
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -20,14 +18,14 @@ import numpy as np
 
 from minipd.amp.auto_cast import auto_cast
 from minipd.dist.api.tensors import enable, shard_tensor
-from minipd.dist.sharding import split_axes
+from minipd.dist.static.batch import Given, inputs_and_labels, of_spec, part_of
 from minipd.dist.static.rank_program import RankProgram
 from minipd.dist.static.step import MODES, GlobalStep, state_of, trace_step
 from minipd.dist.static.strategy import Strategy, refuse_undone
 from minipd.dist.value import DistValue
 from minipd.executor import Executor
 from minipd.framework.context import Kernels, using
-from minipd.framework.meta import Meta, describe
+from minipd.framework.meta import describe
 from minipd.framework.rank import current
 from minipd.framework.tensor import Parameter, Tensor
 from minipd.ir.program import Program
@@ -37,20 +35,6 @@ from minipd.passes.pipelines import add_passes
 from minipd.static.program import Program as StaticProgram
 
 __all__ = ["DistModel", "to_static"]
-
-
-class Given:
-    """A tensor that a step is given, as a specification: what an input of the program is made for."""
-
-    def __init__(self, name: str, t: Any):
-        p = t.payload
-        self.name, self.shape, self.dtype = name, tuple(p.shape), np.dtype(p.dtype)
-        self.stop_gradient = True
-        self.placed = (p.mesh, p.placements) if isinstance(p, DistValue) else None
-
-    @property
-    def key(self) -> tuple:
-        return self.shape, self.dtype, self.placed
 
 
 class Made:
@@ -151,30 +135,15 @@ class DistModel:
         passes the whole.
         Raises: TypeError for what is no tensor.
         """
-        made, fed = self._program(self._mode, *self._inputs_and_labels(args, self._mode))
+        made, fed = self._program(self._mode, *inputs_and_labels(args, self._mode, self.layer, self.loss))
         out = made.ranked({name: t.payload for name, t in zip(made.step.inputs, fed, strict=True)})
         found = [_seen(out.get(name)) for name in made.step.outputs]
         return found if self._mode == "predict" else found[0]
 
-    def _inputs_and_labels(self, args: Iterable, mode: str) -> tuple[list[Tensor], list[Tensor]]:
-        """What is in front, and what is last, a tensor or a list of them; all inputs where there is no loss.  A loss of
-        the results alone, `paddle.mean` say, has no labels: what the layer does not take of the batch is left out."""
-        parts = list(args)
-        if len(parts) == 1 and isinstance(parts[0], (list, tuple)):
-            parts = list(parts[0])
-        if mode == "predict":
-            return list(_flat(parts)), []
-        if _asked(self.loss) == 1:
-            return list(_flat(parts[:_asked(self.layer) or len(parts)])), []
-        if len(parts) < 2:
-            raise ValueError(f"DistModel: expected inputs and labels in the mode {mode!r}, got {len(parts)} argument"
-                             "; pass the label last, or call predict()")
-        return list(_flat(parts[:-1])), list(_flat(parts[-1:]))
-
     def _program(self, mode: str, inputs: list[Tensor], labels: list[Tensor]) -> tuple[Made, list[Tensor]]:
         """The program for a batch, and what it is fed, in its order."""
         passes, mean = self._passes() if mode == "train" else (1, True)
-        parts = [([_part_of(t, m, passes) for t in inputs], [_part_of(t, m, passes) for t in labels])
+        parts = [([part_of(t, m, passes) for t in inputs], [part_of(t, m, passes) for t in labels])
                  for m in range(passes)]
         ends = [""] if passes == 1 else [f"_{m}" for m in range(passes)]
         named = [[Given(f"{kind}{i}{end}", t) for end, part in zip(ends, parts, strict=True)
@@ -228,7 +197,7 @@ class DistModel:
         """A batch, of which only shapes and placements count."""
         if self.input_spec is not None:
             groups = [group if isinstance(group, (list, tuple)) else [group] for group in self.input_spec]
-            inputs, labels = ([_of_spec(s) for s in group] for group in groups)
+            inputs, labels = ([of_spec(s) for s in group] for group in groups)
             return inputs, [] if mode == "predict" else labels
         if self.loader is None:
             raise RuntimeError(f"DistModel: expected a loader, an input_spec or a call before the program of the mode "
@@ -238,7 +207,8 @@ class DistModel:
         batch = next(iter(self.loader))
         rng.set_state(before)
         parts = list(batch.values() if isinstance(batch, dict) else batch)
-        return self._inputs_and_labels(parts[:-1] if mode == "predict" and len(parts) > 1 else parts, mode)
+        parts = parts[:-1] if mode == "predict" and len(parts) > 1 else parts
+        return inputs_and_labels(parts, mode, self.layer, self.loss)
 
     def dist_main_program(self, mode: str | None = None) -> Program:
         """The program of this rank: local shapes, and what it sends and receives.
@@ -332,49 +302,6 @@ def to_static(layer: Any, loader: Any = None, loss: Any = None, optimizer: Any =
     return DistModel(layer, loader, loss, optimizer, strategy, input_spec=input_spec)
 
 
-def _asked(function: Any) -> int | None:
-    """How many tensors a layer or function must be given, if it takes no others; None if that is not known."""
-    try:
-        parameters = inspect.signature(getattr(function, "forward", function)).parameters.values()
-    except (TypeError, ValueError):
-        return None
-    if any(p.kind is p.VAR_POSITIONAL or "label" in p.name for p in parameters):
-        return None
-    return sum(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
-
-
-def _flat(given: Iterable) -> Iterable[Tensor]:
-    """Tensors in nested lists, one after the other."""
-    for x in given:
-        if isinstance(x, (list, tuple)):
-            yield from _flat(x)
-        elif isinstance(x, Tensor):
-            yield x
-        else:
-            raise TypeError(f"DistModel: expected tensors, or lists of tensors, got {type(x).__name__} {x!r}; make one "
-                            "with paddle.to_tensor, or give it to shard_dataloader")
-
-
-def _part_of(t: Tensor, m: int, passes: int) -> Tensor:
-    """Part m of a batch that is cut into `passes`: of a distributed one every rank takes a part of what it has.
-
-    Raises: ValueError if the parts would not be equal.
-    """
-    if passes == 1:
-        return t
-    p = t.payload
-    local = p.local if isinstance(p, DistValue) else p
-    ways = math.prod(p.mesh.sizes[axis] for axis in split_axes(p.placements, 0)) if isinstance(p, DistValue) else 1
-    if not p.shape or p.shape[0] % (passes * ways):
-        raise ValueError(f"DistModel: expected a batch that {passes} passes over {ways} ranks can share, got {p!r}; "
-                         "change the batch size, or how often gradients are accumulated")
-    shape = (p.shape[0] // passes, *p.shape[1:])
-    if isinstance(local, np.ndarray):
-        rows = local.shape[0] // passes
-        local = local[m * rows:(m + 1) * rows]
-    return Tensor(DistValue(local, shape, p.dtype, p.mesh, p.placements) if isinstance(p, DistValue) else local)
-
-
 def _seen(value: np.ndarray | DistValue | None) -> np.ndarray | None:
     """The global value of an output; None on a rank that has no part of it."""
     return value.materialize("DistModel") if isinstance(value, DistValue) else value
@@ -389,15 +316,6 @@ def only_mesh(state: Iterable[Tensor], given: list[Given]) -> Any:
     found = {t.payload.mesh for t in state if isinstance(t.payload, DistValue)}
     found |= {g.placed[0] for g in given if g.placed is not None}
     return found.pop() if len(found) == 1 else None
-
-
-def _of_spec(spec: Any) -> Tensor:
-    """A tensor without values, for an `InputSpec`; a distributed one, if the spec says how."""
-    mesh, placements = getattr(spec, "mesh", None), getattr(spec, "placements", None)
-    shape, dtype = tuple(spec.shape), np.dtype(getattr(spec.dtype, "np", spec.dtype))
-    meta = Meta(shape, dtype)
-    return Tensor(meta if mesh is None or placements is None else
-                  DistValue(meta, shape, dtype, mesh, tuple(placements)))
 
 
 def _set(own: Tensor, value: Tensor) -> None:
