@@ -10,7 +10,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from minipd.dist.spmd.notation import Notation, aligned, shape_of
+from minipd.dist.spmd.notation import Notation, letters_onto, shape_of
 from minipd.dist.spmd.reshape import same_cuts
 from minipd.dist.spmd.table import spmd
 from minipd.framework.dim import same
@@ -41,4 +41,4 @@ def fused_dot_product_attention(q: Any, k: Any, v: Any, bias: Any, *, scaling_fa
                                 hidden: float = -math.inf, zeros: bool = True) -> Notation:
     """bias broadcasts to the scores, [b, h, s, t]."""
     sizes = (q.shape[0], q.shape[2], q.shape[1], k.shape[1])
-    return _heads(q, k, (aligned(shape_of(bias), sizes, "bhst"),), "td")
+    return _heads(q, k, (letters_onto(shape_of(bias), sizes, "bhst"),), "td")

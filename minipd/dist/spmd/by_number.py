@@ -14,7 +14,7 @@ from typing import Any
 
 from minipd.dist.sharding import local_window
 from minipd.dist.spmd.indexing import window_of
-from minipd.dist.spmd.notation import Local, Notation, aligned, letters, replace, shape_of
+from minipd.dist.spmd.notation import Local, Notation, letters, letters_onto, replace, shape_of
 from minipd.dist.spmd.table import spmd
 
 __all__: list[str] = []
@@ -73,8 +73,9 @@ def index_put(x: Any, index: Any, value: Any, *, window: Any = None) -> Notation
     """Of two writes to one place the last one stays, so the numbers are whole.  `value` broadcasts to the slices."""
     word, numbers, slices, count = _tuples(x, index)
     sizes = (*index.shape[:-1], *x.shape[count:])
-    return Notation((word, numbers, aligned(shape_of(value), sizes, slices)), (word,), whole=numbers, linear=((0, 2),),
-                    carries="any", local=_windows(x, count))
+    written = letters_onto(shape_of(value), sizes, slices)
+    return Notation((word, numbers, written), (word,), whole=numbers, linear=((0, 2),), carries="any",
+                    local=_windows(x, count))
 
 
 @spmd("put_along_axis")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minipd.dist.spmd.notation import Notation, aligned, letters, shape_of
+from minipd.dist.spmd.notation import Notation, letters, letters_onto, shape_of
 from minipd.dist.spmd.table import spmd
 
 __all__: list[str] = []
@@ -29,5 +29,5 @@ def fill_diagonal_tensor(x: Any, y: Any, *, offset: int = 0, dim1: int = 0, dim2
     word, part, whole = _words(x, dim1, dim2)
     sizes = tuple(n for i, n in enumerate(x.shape) if i not in (dim1, dim2))
     shape = shape_of(y)
-    of_y = aligned(shape[:-1], sizes, part[:-1]) + "z" * bool(shape)
+    of_y = letters_onto(shape[:-1], sizes, part[:-1]) + "z" * bool(shape)
     return Notation((word, of_y), (word,), whole=whole, linear=((0, 1),), carries="any")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from minipd.dist.sharding import local_window
-from minipd.dist.spmd.notation import Notation, aligned, broadcast, letters, pointwise, replace, shape_of
+from minipd.dist.spmd.notation import Notation, broadcast, letters, letters_onto, pointwise, replace, shape_of
 from minipd.dist.spmd.table import spmd
 from minipd.framework.dim import same
 
@@ -103,7 +103,7 @@ def strided_slice(x: Any, *, axes: tuple, starts: tuple, ends: tuple, strides: t
 def set_value(x: Any, value: Any, *, axes: tuple, starts: tuple, ends: tuple, strides: tuple) -> Notation:
     """x with the slice replaced by `value`, which broadcasts to it."""
     word, out, local = _sliced(x, axes, starts, ends, strides)
-    value_word = aligned(shape_of(value), tuple(x.shape), out)
+    value_word = letters_onto(shape_of(value), tuple(x.shape), out)
     return _moves((word, value_word), (word,), whole=_cut_letters(word, out), local=local)
 
 

@@ -113,10 +113,10 @@ def broadcast(*shapes: tuple) -> tuple[tuple[str, ...], str]:
     return tuple(map(word, shapes)), out
 
 
-def aligned(shape: tuple, sizes: tuple, word: str) -> str:
+def letters_onto(shape: tuple, sizes: tuple, word: str) -> str:
     """Letters of an operand that broadcasts to dimensions of these sizes, named by `word`.
 
-    >>> aligned((1, 6), (3, 4, 6), "abc"), aligned((1, 3, 4), (3, 4), "ab")
+    >>> letters_onto((1, 6), (3, 4, 6), "abc"), letters_onto((1, 3, 4), (3, 4), "ab")
     ('1c', '1ab')
     """
     lead = "1" * (len(shape) - len(word))               # more dimensions than there are: of size 1

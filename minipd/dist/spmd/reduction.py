@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from minipd.dist.sharding import chunk_sizes
-from minipd.dist.spmd.notation import Notation, aligned, letters
+from minipd.dist.spmd.notation import Notation, letters, letters_onto
 from minipd.dist.spmd.table import spmd
 from minipd.framework import dtype as dtypes
 from minipd.framework.dim import DimExpr, same
@@ -95,6 +95,6 @@ def reduce_as(x: Any, target: Any) -> Notation:
     """The sum of x over what broadcasting added to `target`'s shape."""
     word = letters(len(x.shape))
     kept = word[len(word) - len(target.shape):]
-    out = aligned(tuple(target.shape), tuple(x.shape), kept)
+    out = letters_onto(tuple(target.shape), tuple(x.shape), kept)
     return Notation((word, out), (out,), reduce={letter: "sum" for letter in word if letter not in out},
                     linear=((0,),), shape_only=(1,))
