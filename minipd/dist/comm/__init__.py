@@ -3,8 +3,8 @@
     base.py        the interface, `Communicator`: what each collective means, and the checks of its arguments
     request.py     what has been started and need not be over
     sim.py         all ranks in one process, one running at a time; `baton.py` decides which, in `meeting.py` they meet,
-                   `combine.py` does the work, `record.py` says what was done; `faults.py`: what goes wrong on purpose;
-                   `links.py`: what it would take
+                   `mail.py` has their messages, `combine.py` does the work, `record.py` says what was done;
+                   `faults.py`: what goes wrong on purpose; `links.py`: what it would take
     mpi.py         each rank a process, talking through MPI; `steps.py`: what a collective sends, `shared.py`: through
                    memory; `inquest.py` finds out why a wait is long, `handshake.py` compares calls before
     nccl.py        arrays on GPUs, through CuPy

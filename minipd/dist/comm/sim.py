@@ -104,17 +104,17 @@ class SimCommunicator(Communicator):
 
     def _send(self, x: np.ndarray, dst: int, tag: int) -> None:
         self._room.enter(self.rank)
-        self._room.send(x, self.rank, dst, tag)
+        self._room.post.send(x, self.rank, dst, tag)
 
     def _recv(self, src: int, tag: int) -> np.ndarray:
         self._room.enter(self.rank)
-        mail = self._room.expect(src, self.rank, tag)
+        mail = self._room.post.expect(src, self.rank, tag)
         mail.wait()
         return mail.result()
 
     def _begin_recv(self, src: int, tag: int) -> Request:
         self._room.enter(self.rank)
-        mail = self._room.expect(src, self.rank, tag)
+        mail = self._room.post.expect(src, self.rank, tag)
         return _Started(self, lambda: mail.here, mail.wait, mail.result)
 
 
