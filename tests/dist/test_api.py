@@ -321,6 +321,7 @@ ONE = np.ones((4, 6), "float32")
      "ValueError: dtensor_from_local: expected a local shape [3, 6] on rank 0 for [5_x, 6] (chunks"),
     (lambda m: dtensor_from_local(shard_tensor(ONE, m, [R]), m, [R]),
      "TypeError: dtensor_from_local: expected what this rank has, as an ordinary tensor, got f32[4, 6]"),
+    (lambda m: shard_layer(ONE, m), "TypeError: shard_layer: expected a layer, got array("),
     (lambda m: dtensor_to_local(paddle.ones([2])), "TypeError: dtensor_to_local: expected a distributed tensor, got "
                                                    "f32[2]; make one with shard_tensor"),
     (lambda m: shard_tensor(paddle.create_parameter([2, 2]), m, [R], dtype="float64"),

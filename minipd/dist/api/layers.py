@@ -20,6 +20,8 @@ def shard_layer(layer: Any, process_mesh: ProcessMesh, shard_fn: Callable | None
     shard_fn(name, sublayer, mesh) places the parameters of one sublayer (with `shard_tensor`); parameters and buffers
     that it leaves alone are replicated.  input_fn(inputs, mesh) and output_fn(outputs, mesh) become forward hooks.
 
+    Raises: TypeError for what is no layer or no mesh.
+
     >>> from minipd.dist.mesh import parse_mesh
     >>> from minipd.dist.placements import Shard
     >>> from minipd.nn import Linear
@@ -30,6 +32,8 @@ def shard_layer(layer: Any, process_mesh: ProcessMesh, shard_fn: Callable | None
     ([Shard(dim=1)], [Replicate()])
     """
     replicated = [Replicate()] * check_mesh(process_mesh, "shard_layer").ndim
+    if not hasattr(layer, "named_sublayers"):
+        raise TypeError(f"shard_layer: expected a layer, got {layer!r}")
     for name, sub in layer.named_sublayers(include_self=True):
         if shard_fn is not None:
             shard_fn(name, sub, process_mesh)
