@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minipd as paddle
-from minipd.dist.api import dtensor_from_local
+from minipd.dist.api import dtensor_from_local, shard_tensor
 from minipd.dist.mesh import parse_mesh
 from minipd.dist.placements import Partial, Replicate, Shard
 from minipd.dist.spmd import infer
@@ -86,3 +86,45 @@ def test_data_parallelism_communicates_gradients_of_filters_only():
     for moved, gradient in on_mesh("x=2", run):
         assert moved == {"all_reduce": 1}
         np.testing.assert_allclose(gradient, single.grad.numpy(), rtol=1e-12)
+
+
+PATCHES = CONV | {"strides": (2, 3), "paddings": (0, 0, 0, 0)}
+
+
+@pytest.mark.parametrize("shapes, attrs, split", [
+    ([(8, 4, 4, 6), (2, 4, 2, 3)], PATCHES, True),
+    ([(8, 4, 4, 6), (2, 4, 1, 1)], PATCHES | {"strides": (1, 1)}, True),
+    ([(8, 4, 6, 6), (2, 4, 2, 3)], PATCHES, False),                                 # 3 windows for 2 ranks
+    ([(8, 4, 5, 6), (2, 4, 2, 3)], PATCHES, False),                                 # a row is left over
+    ([(8, 4, 4, 6), (2, 4, 2, 3)], PATCHES | {"paddings": (0, 1, 0, 0)}, False),
+    ([(8, 4, 4, 6), (2, 4, 2, 3)], PATCHES | {"strides": (1, 3)}, False),           # they overlap
+    ([(8, 4, 8, 6), (2, 4, 2, 3)], PATCHES | {"strides": (3, 3)}, False),           # and here they leave something out
+    ([(8, 4, 4, 6), (2, 4, 2, 3)], PATCHES | {"dilations": (2, 1)}, False)])
+def test_windows_side_by_side_are_split_where_every_rank_gets_as_many(shapes, attrs, split):
+    there = Shard(2) if split else R
+    assert answer("conv2d", shapes, (Shard(2), R), attrs) == ((there, R), (there,))
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("n, groups", [(1, 1), (2, 1), (2, 2), (3, 1)])
+def test_patches_of_an_image_that_is_split_are_those_of_the_whole(n, groups, transposed):
+    """Values and gradients; nothing is communicated but the sum of the filter's gradient."""
+    rng = np.random.default_rng(n)
+    sizes = (4, 6, 8)[-n:]
+    x0, w0 = rng.normal(size=(2, 4, *sizes)), rng.normal(size=(4, 4 // groups, *(2,) * n))
+    function = getattr(F, f"conv{n}d" + "_transpose" * transposed)
+
+    def step(x, w):
+        y = function(x, w, stride=2, groups=groups)
+        (y * y * y).sum().backward()
+        return y.numpy(), x.grad.numpy(), w.grad.numpy()
+    want = step(*(paddle.to_tensor(t, stop_gradient=False) for t in (x0, w0)))
+
+    def run(mesh):
+        x, w = (shard_tensor(t, mesh, [p, R], stop_gradient=False) for t, p in ((x0, Shard(n + 1)), (w0, R)))
+        y = function(x, w, stride=2, groups=groups)
+        return step(x, w), y.placements, current().comm.counts["all_reduce"]
+    for found, placements, sums in on_mesh("x=2,y=1", run):
+        assert (placements, sums) == ([Shard(n + 1), R], 1)
+        for g, t in zip(found, want, strict=True):
+            np.testing.assert_allclose(g, t, rtol=1e-11)

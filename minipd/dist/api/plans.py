@@ -178,8 +178,9 @@ class ConvParallel(PlanBase):
     """Split the input of a Conv2D along its width, where windows do not make that impossible: dilation 1, and either no
     padding, a stride as wide as the kernel and a width that divides by it, or padding and stride 1.
 
-    What is computed is the same; whether every rank computes its part of the width only is for the rule of the
-    convolution to decide.
+    What is computed is the same.  Where windows lie side by side (no padding, a stride as wide as the kernel) and every
+    rank has as many, a rank computes its part of the width.  Windows that overlap would need what their neighbours
+    have, which is not exchanged: the width is gathered again in front of such a convolution, and nothing is saved.
 
     >>> plan = ConvParallel()
     """

@@ -1,7 +1,8 @@
 """Rules of operators that look at images through windows: convolution, pooling, interpolation, padding.
 
 Images of a batch are independent, and so are channels, unless an operator mixes them.  Spatial dimensions are whole:
-a window that reaches over the edge of a shard would need its neighbour's elements.
+a window that reaches over the edge of a shard would need its neighbour's elements.  A convolution whose windows lie
+side by side along a dimension (of 1 element, or of patches) may split it, where every rank gets as many windows.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 from minipd.dist.spmd.notation import Notation, letters, replace
 from minipd.dist.spmd.reshape import same_cuts
 from minipd.dist.spmd.table import spmd
+from minipd.framework.meta import Meta
 
 __all__: list[str] = []
 
@@ -20,37 +22,54 @@ BEFORE, BEHIND, FILTER = "xyz", "uvw", "klm"
 WHOLE = BEFORE + BEHIND + FILTER
 
 
-def _convolution(n: int, groups: int) -> tuple[str, str, str, dict]:
-    """Words of image, filter and result, n spatial dimensions each, and what may be split.
+def _convolution(windows: dict[str, int], groups: int, strides: tuple) -> tuple[str, str, str, dict]:
+    """Words of image, filter and result, and what may be split.   windows: as `_side_by_side` gives them.
 
     Groups of channels are convolutions of their own: they are split together, on both sides, if every rank gets as
     many; the attribute `groups` is then a rank's.
     """
-    if groups == 1:
-        words = "bc" + BEFORE[:n], "oc" + FILTER[:n], "bo" + BEHIND[:n]
-        return *words, {"whole": WHOLE, "prefer": ("b", "o", "c")}
-    words = "bg" + BEFORE[:n], "gd" + FILTER[:n], "bg" + BEHIND[:n]     # d: the channels of one group
+    n = len(strides)
+    behind = "".join(x if x in windows else u for x, u in zip(BEFORE[:n], BEHIND, strict=False))
+    whole = "".join(letter for letter in WHOLE if letter not in windows)
 
     def splits(letter: str, ways: tuple[int, ...]) -> bool:
-        return letter != "g" or groups % prod(ways) == 0
+        many = groups if letter == "g" else windows.get(letter)
+        return many is None or many % prod(ways) == 0
+    if groups == 1:
+        words = "bc" + BEFORE[:n], "oc" + FILTER[:n], "bo" + behind
+        return *words, {"whole": whole, "prefer": ("b", "o", "c"), "splits": splits}
+    words = "bg" + BEFORE[:n], "gd" + FILTER[:n], "bg" + behind         # d: the channels of one group
 
     def local(attrs: dict, inputs: tuple, outputs: tuple, mesh: Any, rank: int) -> dict:
         ways = prod(size for p, size in zip(inputs[0], mesh.sizes, strict=True) if p.is_shard(1))
         return {**attrs, "groups": groups // ways}
 
-    return *words, {"whole": WHOLE + "d", "prefer": ("b", "g"), "splits": splits, "local": local}
+    return *words, {"whole": whole + "d", "prefer": ("b", "g"), "splits": splits, "local": local}
+
+
+def _side_by_side(image: Any, filter: Any, strides: tuple, paddings: tuple, dilations: tuple) -> dict[str, int]:
+    """The dimensions of the larger image along which windows neither overlap nor leave anything out, and how many
+    windows there are."""
+    sides = zip(BEFORE, image.shape[2:], filter.shape[2:], strides, paddings[::2], paddings[1::2], dilations,
+                strict=False)
+    return {letter: size // kernel for letter, size, kernel, stride, before, behind, dilation in sides
+            if kernel == stride and dilation == 1 and before == behind == 0 and isinstance(size, int)
+            and size % kernel == 0}
 
 
 @spmd("conv2d", "conv3d")
 def conv(x: Any, filter: Any, *, strides: tuple, paddings: tuple, dilations: tuple, groups: int) -> Notation:
-    image, weights, result, how = _convolution(len(strides), groups)
+    windows = _side_by_side(x, filter, strides, paddings, dilations)
+    image, weights, result, how = _convolution(windows, groups, strides)
     return Notation((image, weights), (result,), reduce={"c": "sum"} if groups == 1 else {}, **how)
 
 
 @spmd("conv2d_transpose", "conv3d_transpose")
 def conv_transpose(x: Any, filter: Any, *, strides: tuple, paddings: tuple, output_padding: tuple, dilations: tuple,
                    groups: int) -> Notation:
-    image, weights, result, how = _convolution(len(strides), groups)
+    larger = Meta((*x.shape[:2], *(n * s for n, s in zip(x.shape[2:], strides, strict=True))), x.dtype)
+    windows = {} if any(output_padding) else _side_by_side(larger, filter, strides, paddings, dilations)
+    image, weights, result, how = _convolution(windows, groups, strides)
     return Notation((result, weights), (image,), reduce={"o": "sum"} if groups == 1 else {}, **how)
 
 
@@ -58,8 +77,10 @@ def conv_transpose(x: Any, filter: Any, *, strides: tuple, paddings: tuple, outp
 def conv_filter_grad(x: Any, g: Any, like: Any, *, strides: tuple, paddings: tuple, dilations: tuple,
                      groups: int) -> Notation:
     """Every image adds to the filter's gradient: a batch that is split leaves a Partial, data parallelism's."""
-    image, weights, result, how = _convolution(len(strides), groups)
-    return Notation((image, result, weights), (weights,), reduce={"b": "sum"}, shape_only=(2,), **how)
+    windows = _side_by_side(x, like, strides, paddings, dilations)
+    image, weights, result, how = _convolution(windows, groups, strides)
+    return Notation((image, result, weights), (weights,), reduce=dict.fromkeys(("b", *windows), "sum"),
+                    shape_only=(2,), **how)
 
 
 def _windows(operands: int, results: int, n: int, **how: Any) -> Notation:
