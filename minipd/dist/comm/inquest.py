@@ -50,9 +50,9 @@ class Inquest:
         self._error: CommError | None = None            # that this rank has raised
         self._concerned: tuple[int, ...] = ()           # ranks that raise it, too
         self._gone: set[int] = set()                    # those of them that have ended
-        here = socket.gethostname()
+        here = _place()
         everyone = channel.allgather((here, os.getpid()))
-        self._processes = {r: pid for r, (host, pid) in enumerate(everyone) if host == here and r != channel.rank}
+        self._processes = {r: pid for r, (place, pid) in enumerate(everyone) if place == here and r != channel.rank}
         if signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL:
             _ignore_usr1()
         atexit.register(self._leave)
@@ -159,6 +159,14 @@ class Inquest:
         while not {*self._concerned, rank} <= {rank, *self._gone, *self._dead()} and time.monotonic() < limit:
             self._listen()
             time.sleep(PAUSE)
+
+
+def _place() -> tuple[str, str]:
+    """The machine, and what of its processes can be seen from here: containers of one name may have their own."""
+    try:
+        return socket.gethostname(), os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return socket.gethostname(), ""
 
 
 def _ignore_usr1() -> None:

@@ -42,6 +42,9 @@ NAP, LONGEST_NAP = 20e-6, 500e-6
 #: Looks after which other processes may have the core in between, where there is one for each rank.
 EAGER = 1000
 
+#: Calls whose tags are kept; batches whose sizes never repeat would be remembered for ever.
+REMEMBERED = 4096
+
 #: After so many looks, a look at the clock.
 LOOKS = 256
 
@@ -120,6 +123,8 @@ class MpiCommunicator(Communicator):
         line.calls.append(call)
         tag = self._tags.get(call)
         if tag is None:
+            if len(self._tags) == REMEMBERED:
+                self._tags.clear()
             tag = self._tags[call] = crc32(repr(call).encode()) % (MAX_TAG + 1)
         kind, _, _, *parameters = call
         steps = STEPS[kind](line, group, tag, operand, *parameters)
