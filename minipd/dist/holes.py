@@ -10,6 +10,6 @@ explain("kernel_out", "a collective returns what its communicator received", Tra
 explain("kernel_out", "a mark on a global program: the identity, replaced before it runs", "match", "reshard",
         "shard_tensor")
 explain("spmd", "a collective is what placements are turned into, it has none of its own", Trait.COMM)
-for _column in ("vjp", "kernel_out", "spmd"):
-    explain(_column, "it stands around the communication in a rank's program, where placements are settled, and "
-            "gradients written", "dtensor_from_local", "dtensor_to_local")
+for _column in ("kernel_out", "spmd"):
+    explain(_column, "it stands around what a rank does for itself, in a program whose placements are settled: nothing "
+            "is left to run or to place", "dtensor_from_local", "dtensor_to_local")
