@@ -22,6 +22,7 @@ from minipd.dist.static.evaluation import Local
 from minipd.dist.value import DistValue
 from minipd.framework.context import using
 from minipd.framework.rank import current
+from minipd.framework.row import ROWS
 from minipd.ir.dce import remove_dead_ops
 from minipd.ir.evaluate import evaluate
 from minipd.ir.operation import Operation
@@ -67,7 +68,9 @@ def partition(program: Program, mesh: ProcessMesh | None, rank: int, left: dict[
         elif type(payload) is not DistValue and mesh is not None:              # a constant
             payload = DistValue(payload, tuple(payload.shape), payload.dtype, mesh, (Replicate(),) * mesh.ndim)
         if op.name() == "builtin.set_parameter":
-            check_state(op.attributes["parameter_name"].value, state, payload, everybody(program))
+            name, ranks = op.attributes["parameter_name"].value, everybody(program)
+            payload = told_to_all(state.get(name), payload, ranks)
+            check_state(name, state, payload, ranks)
         elif isinstance(kind, DistTensorType):
             payload = payload.moved(kind.placements, trace.run, rank)
         if type(payload) is not DistValue:
@@ -88,6 +91,14 @@ def everybody(program: Program) -> set[int]:
     """The ranks of all meshes of a completed program."""
     kinds = (v.type() for op in program.walk() for v in op.results())
     return {rank for kind in kinds if isinstance(kind, DistTensorType) for rank in kind.mesh.process_ids}
+
+
+def told_to_all(old: Any, new: Any, ranks: set[int]) -> Any:
+    """The new value of state that is on no mesh, as all ranks need it: how many steps there were, say, which those know
+    that know whether a gradient was finite."""
+    if type(new) is not DistValue or old is None or type(old) is DistValue or ranks <= set(new.mesh.process_ids):
+        return new
+    return current().run(ROWS["reshard"], [new], {"mesh": ProcessMesh(sorted(ranks)), "placements": (Replicate(),)})
 
 
 def check_state(name: str, state: dict[str, Any], new: Any, ranks: set[int]) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import minipd as paddle
+import minipd.distributed as dist
 from minipd.dist.api import reshard, shard_layer, shard_tensor
 from minipd.dist.simulate import simulate
 from minipd.dist.static.dist_model import DistModel
@@ -108,6 +109,54 @@ class Branching(Layer):
             h = h * 0.5 + x.sum(axis=1, keepdim=True)
             i = i + 1
         return h
+
+
+class Staged(paddle.nn.Layer):
+    """Parameters on two stages; the third has none."""
+
+    def __init__(self, stages):
+        super().__init__()
+        self.first, self.second, self.stages = paddle.nn.Linear(3, 3), paddle.nn.Linear(3, 2), stages
+        for layer, mesh in zip((self.first, self.second), stages, strict=False):
+            if mesh is not None:
+                dist.shard_layer(layer, mesh)
+
+    def forward(self, x):
+        for mesh, layer in zip(self.stages, (self.first, self.second, paddle.tanh), strict=True):
+            x = layer(x if mesh is None else dist.reshard(x, mesh, [R]))
+        return x
+
+
+def test_clipping_with_a_stage_that_has_no_parameters():
+    """Its ranks are told whether the step was made: they count steps like the others."""
+    x0 = np.random.default_rng(0).normal(size=(4, 3))
+
+    def run(stages, programs):
+        paddle.seed(1)
+        net, loss = Staged(stages), paddle.nn.MSELoss()
+        opt = paddle.optimizer.Adam(0.1, parameters=net.parameters(), grad_clip=paddle.nn.ClipGradByGlobalNorm(0.01))
+        x, y = (paddle.to_tensor(t) if mesh is None else dist.shard_tensor(t, mesh, [R])
+                for t, mesh in ((x0, stages[0]), (x0[:, :2], stages[2])))
+        model = dist.to_static(net, None, loss, opt) if programs else None
+        losses = []
+        for _ in range(3):
+            if model is None:
+                out = loss(net(x), y)
+                out.backward()
+                opt.step()
+                opt.clear_grad()
+            else:
+                out = model(x, y)
+            losses.append(None if out is None else float(out))
+        mine = [p.numpy() for p in net.parameters() if stages[0] is None or p.process_mesh.contains(dist.get_rank())]
+        return losses, mine, opt.scalars()[1].item()
+    losses, values, steps = simulate("x=1", lambda mesh: run([None] * 3, False), dtype=np.dtype("float64"))[0]
+    found = simulate("x=3", lambda mesh: run([dist.ProcessMesh([r], ["x"]) for r in range(3)], True),
+                     dtype=np.dtype("float64"))
+    np.testing.assert_allclose(found[2][0], losses, rtol=1e-10)
+    for value, want in zip([*found[0][1], *found[1][1]], values, strict=True):
+        np.testing.assert_allclose(value, want, rtol=1e-9)
+    assert [count for *_, count in found] == [steps] * 3 == [3] * 3
 
 
 def test_control_flow_of_tensors():
