@@ -20,9 +20,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from minipd.dist.mesh import ProcessMesh
 from minipd.dist.placements import Partial, Placement, whole
@@ -163,29 +161,3 @@ def overlap(a: Window, b: Window) -> Window | None:
     starts = tuple(max(i, j) for i, j in zip(a[1], b[1], strict=True))
     sizes = tuple(min(i + n, j + m) - start for n, i, m, j, start in zip(*a, *b, starts, strict=True))
     return None if any(n <= 0 for n in sizes) else (sizes, starts)
-
-
-def send_blocks(comm: Any, local: np.ndarray, offsets: tuple[int, ...], messages: Sequence[Message],
-                tag: int = 0) -> None:
-    """This rank's sends.  local: what it holds, a window at `offsets`."""
-    for m in messages:
-        if m.src == comm.rank and m.dst != comm.rank:
-            comm.send(_block(local, offsets, m), m.dst, tag)
-
-
-def receive_blocks(comm: Any, window: Window, dtype: np.dtype, messages: Sequence[Message],
-                   tag: int = 0) -> np.ndarray:
-    """This rank's receives: its window of the target, put together from the blocks, none of which it has itself."""
-    shape, offsets = window
-    mine = [m for m in messages if m.dst == comm.rank]
-    if len(mine) == 1 and mine[0].shape == shape:
-        return comm.recv(mine[0].src, tag)              # the usual case in a pipeline: nothing to put together
-    out = np.empty(shape, dtype)                        # a window without elements has no message
-    for m in mine:
-        _block(out, offsets, m)[...] = comm.recv(m.src, tag)
-    return out
-
-
-def _block(local: Any, offsets: tuple[int, ...], m: Message) -> np.ndarray:
-    """The view of a window's array that is the block of a message."""
-    return local[(*(slice(o - at, o - at + n) for o, at, n in zip(m.offsets, offsets, m.shape, strict=True)), ...)]

@@ -21,21 +21,22 @@ __all__: list[str] = []
 TAG = 3000
 
 
-def give(local: Any, held: Sequence[Block], messages: Sequence[Message], run: Callable, rank: int) -> None:
+def give(local: Any, held: Sequence[Block], messages: Sequence[Message], run: Callable, rank: int,
+         tag: int = TAG) -> None:
     """This rank's sends.   local: what it holds.  held: which blocks that is."""
     for m in messages:
         if m.src == rank != m.dst:
-            run(ROWS["p2p_send"], [block_of(local, held, m, run)], {"dst": m.dst, "tag": TAG})
+            run(ROWS["p2p_send"], [block_of(local, held, m, run)], {"dst": m.dst, "tag": tag})
 
 
 def take(local: Any, held: Sequence[Block], wanted: Sequence[Block], shape: tuple[int, ...], dtype: np.dtype,
-         messages: Sequence[Message], run: Callable, rank: int) -> Any:
+         messages: Sequence[Message], run: Callable, rank: int, tag: int = TAG) -> Any:
     """What this rank gets, put together: a local value of this shape with the blocks `wanted`."""
     pieces = []
     for m in messages:
         if m.dst == rank:
             pieces.append((m, block_of(local, held, m, run) if m.src == rank else run(
-                ROWS["p2p_recv"], [], {"src": m.src, "shape": m.shape, "dtype": dtype, "tag": TAG})))
+                ROWS["p2p_recv"], [], {"src": m.src, "shape": m.shape, "dtype": dtype, "tag": tag})))
     if len(pieces) == 1 and pieces[0][0].shape == shape:
         return pieces[0][1]                             # the usual case: nothing to put together
     if all(isinstance(piece, np.ndarray) for _, piece in pieces) and pieces:

@@ -44,7 +44,7 @@ class Pipeline(Step):
         check(jobs, n_micro, [SCHEDULES[name].kept(i, len(meshes), n_micro) for i in range(len(meshes))])
         self.jobs = jobs[stage.index]
         self.last = stage.index == len(meshes) - 1
-        self.transfer = Transfer(current().comm, meshes, stage.index)
+        self.transfer = Transfer(meshes, stage.index)
         self.timeline: list[dict[str, Any]] = []
         self.began = 0.0
 

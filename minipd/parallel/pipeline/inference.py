@@ -26,7 +26,7 @@ class StagedModel:
 
     def __init__(self, part: ModelSlice):
         self.part, self.config = part, part.model.config
-        self.transfer = Transfer(current().comm, part.meshes, part.index)
+        self.transfer = Transfer(part.meshes, part.index)
 
     def __call__(self, ids: Tensor) -> Tensor:
         """ids: int [B, S], an ordinary tensor, the same on all ranks -> logits [B, 1, V]"""

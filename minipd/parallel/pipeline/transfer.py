@@ -6,14 +6,13 @@ talks to rank i of the other; but nothing here relies on it.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from minipd.dist.mesh import ProcessMesh
-from minipd.dist.reshard.across import Message, plan_across, receive_blocks, send_blocks
-from minipd.dist.sharding import local_window
+from minipd.dist.reshard.across import Message, plan_across
+from minipd.dist.reshard.blocks import give, take
+from minipd.dist.sharding import local_blocks, local_shape
 from minipd.dist.value import DistValue
+from minipd.framework.context import Kernels
+from minipd.framework.rank import current
 from minipd.parallel.pipeline.stage import Boundary, Values
 
 __all__ = ["Transfer"]
@@ -25,23 +24,25 @@ ACTIVATION, GRADIENT = 0, 1
 class Transfer:
     """The sends and receives of one rank.   meshes: those of all stages.  index: of this rank's stage."""
 
-    def __init__(self, comm: Any, meshes: list[ProcessMesh], index: int):
-        self.comm, self.meshes, self.index = comm, meshes, index
+    def __init__(self, meshes: list[ProcessMesh], index: int):
+        self.meshes, self.index = meshes, index
+        self.rank, self.run = current().rank, Kernels().run
 
     def send(self, values: Values, boundaries: tuple[Boundary, ...], stage: int, micro: int, kind: int) -> None:
         """Give values of this stage to another one.  Does not wait."""
         for value, b in zip(values, boundaries, strict=True):
             self._check(value, b)
-            _, offsets = local_window(b.shape, self.meshes[self.index], b.placements, self.comm.rank)
-            messages = self._messages(b, self.index, stage)
-            send_blocks(self.comm, np.asarray(value.held().local), offsets, messages, 2 * micro + kind)
+            held = local_blocks(b.shape, self.meshes[self.index], b.placements, self.rank)
+            give(value.held().local, held, self._messages(b, self.index, stage), self.run, self.rank, 2 * micro + kind)
 
     def receive(self, boundaries: tuple[Boundary, ...], stage: int, micro: int, kind: int) -> Values:
         """Values of another stage, on this one's mesh.  Waits for them."""
         mesh, found = self.meshes[self.index], []
         for b in boundaries:
-            window = local_window(b.shape, mesh, b.placements, self.comm.rank)
-            local = receive_blocks(self.comm, window, b.dtype, self._messages(b, stage, self.index), 2 * micro + kind)
+            wanted = local_blocks(b.shape, mesh, b.placements, self.rank)
+            shape = local_shape(b.shape, mesh, b.placements, self.rank)
+            local = take(None, (), wanted, shape, b.dtype, self._messages(b, stage, self.index), self.run, self.rank,
+                         2 * micro + kind)
             found.append(DistValue(local, b.shape, b.dtype, mesh, b.placements))
         return tuple(found)
 
