@@ -536,3 +536,26 @@ def test_nobody_waits_for_ranks_that_have_destroyed_their_groups(tmp_path, what,
                           cwd=ROOT, capture_output=True, text=True, timeout=60,
                           env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert done.returncode == 1 and told in done.stderr, done.stderr
+
+
+EARLY = """
+import sys
+import minipd.distributed as dist
+if dist.get_rank() == 1:
+    sys.exit(5)
+dist.barrier()
+"""
+
+
+@pytest.mark.mpi
+def test_a_rank_that_ends_before_it_has_met_the_others(tmp_path):
+    """The others used to be killed without a word, where they waited to meet it."""
+    pytest.importorskip("mpi4py")
+    if find_mpiexec() is None:
+        pytest.skip("no mpiexec")
+    (tmp_path / "script.py").write_text(EARLY)
+    done = subprocess.run([sys.executable, "-m", "minipd", "launch", "-n", "2", str(tmp_path / "script.py")], cwd=ROOT,
+                          capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert done.returncode == 5 and "rank 1 of 2 called sys.exit(5)" in done.stderr
+    assert "rank 1 has ended with exit status 5 before all ranks had met" in done.stderr
+    assert "rank 0 waits for all ranks, at script.py:6" in done.stderr, done.stderr

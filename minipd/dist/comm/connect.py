@@ -5,8 +5,11 @@ from __future__ import annotations
 import io
 import os
 import sys
+import time
 from typing import Any
 
+from minipd.dist.comm.calls import caller_site
+from minipd.dist.comm.errors import RankDiedError
 from minipd.dist.comm.handshake import Handshake
 from minipd.dist.comm.inquest import Inquest
 from minipd.dist.comm.mpi import MpiCommunicator
@@ -33,6 +36,7 @@ def connect(backend: str = "mpi") -> Any:
     told to be unbuffered) each word by itself, and lines of different ranks would mix.
 
     Raises: InputError if there is no MPI, or mpiexec and mpi4py belong to different ones; no GPU for "nccl".
+    RankDiedError if a rank has failed before it came here.
     """
     if backend not in ("mpi", "nccl"):
         raise InputError("backend \"mpi\" or \"nccl\"", repr(backend), "choose one of them")
@@ -53,8 +57,26 @@ def connect(backend: str = "mpi") -> Any:
                          f"mpiexec must come from the MPI that mpi4py uses, which is {library}")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True, write_through=False)
+    wait_for_all(world)
     _OURS["mpi"] = communicator_over(world)
     return _OURS["mpi"]
+
+
+def wait_for_all(world: Any) -> None:
+    """Return when all ranks have come.  A rank that has failed before does not; the launcher on its host has noted it.
+
+    (What making communicators waits in cannot be left.)
+    """
+    failure, looks = os.path.join(os.environ.get("MINIPD_JOB", ""), "failure"), 0
+    met = world.Ibarrier()
+    while not met.Test():
+        looks += 1
+        time.sleep(min(looks * 1e-4, 0.02))
+        if looks % 20 == 0 and os.path.isfile(failure):
+            with open(failure) as file:
+                rank, status = file.read().split()
+            raise RankDiedError(f"rank {rank} has ended with exit status {status} before all ranks had met, so the "
+                                f"others cannot go on:\n  rank {world.rank} waits for all ranks, at {caller_site()}")
 
 
 def over_nccl(mpi: MpiCommunicator) -> NcclCommunicator:
