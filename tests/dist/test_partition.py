@@ -236,7 +236,7 @@ def test_state_whose_new_value_somebody_has_resolved():
 def test_state_that_would_be_written_otherwise():
     program = Program()
     build, w, total = stateful(program)
-    new, = build.call(ROWS["scale"], (total,), {"scale": 0.5})
+    new, = build.call(ROWS["assign"], (total,), {})
     build.set_parameter("w", new)
     whole = completed(program, MESH, {"x": [S0, R], "w": [R, S0]})
     with pytest.raises(ValueError) as error:

@@ -30,7 +30,6 @@ from minipd.ir.traced import TracedProgram, trace
 from minipd.ir.value import Value
 from minipd.jit.dy2static import explained, rewritten_layers, transformed
 from minipd.nn.layer import Layer
-from minipd.ops.scaling import scale
 
 __all__ = ["GlobalStep", "trace_step"]
 
@@ -204,7 +203,7 @@ def _total(parts: list[Tensor], mean: bool) -> Tensor:
     if len(parts) == 1:
         return parts[0]
     total = ROWS["add_n"](*parts)
-    return scale(total, 1.0 / len(parts)) if mean else total
+    return total * (1.0 / len(parts)) if mean else total        # (a scale would resolve it first)
 
 
 def _resolved(t: Tensor) -> Tensor:
