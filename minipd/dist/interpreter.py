@@ -26,7 +26,7 @@ __all__: list[str] = []
 
 REPLICATE = Replicate()
 PLACING = ("reshard", "shard_tensor")               # say where a value is to be, perhaps on another mesh
-MARKS = (*PLACING, "match")                         # the identity on the global value: nothing is left to run
+MARKS = (*PLACING, "match", "align")                # the identity on the global value: nothing is left to run
 CROSS = "to another mesh"
 REMEMBERED = 4096                   # calls; a loop whose attributes never repeat would remember for ever
 
@@ -103,7 +103,7 @@ class Dist:
             outs = tuple(elsewhere(m.shape, m.dtype, mesh, p) for m, p in zip(metas, outputs, strict=True))
             return outs if row.multi else outs[0]
         if row.name in MARKS:
-            return xs[0]
+            return tuple(xs) if row.multi else xs[0]
         out = lower(row, locals_, attrs if local_attrs is None else local_attrs)
         if row.multi:
             return tuple(DistValue(o, m.shape, m.dtype, mesh, p) for o, m, p in zip(out, metas, outputs, strict=True))

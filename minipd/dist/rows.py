@@ -1,9 +1,9 @@
 """The operators of distribution: the marks of a global program, and the collectives of a rank's own.
 
-`reshard`, `shard_tensor` and `match` are the identity on the global value; only the dist interpreter does anything for
-them.  The collectives work on local values: the reshard steps and the partition put them there, below the tape, so
-they have no gradient rule (a gradient sees global values only).  `stage_sum` alone is called by hand, where meshes meet
-that a global value never spans: the stages of a pipeline.
+`reshard`, `shard_tensor`, `match` and `align` are the identity on the global value; only the dist interpreter does
+anything for them.  The collectives work on local values: the reshard steps and the partition put them there, below the
+tape, so they have no gradient rule (a gradient sees global values only).  `stage_sum` alone is called by hand, where
+meshes meet that a global value never spans: the stages of a pipeline.
 
 `group` is a tuple of global ranks, `index` this rank's position in it, `sizes` the extents of the members' chunks.
 What goes to a rank of another mesh is no collective: `p2p_send` here, `p2p_recv` there (`send_v2` and `recv_v2` in
@@ -112,6 +112,23 @@ class Match:
 
     def vjp_x(g):
         return g
+
+
+@op("align", Trait.MULTI, Trait.EXACT, dialect="dist_op")
+class Align:
+    """The operands of a composition, placed as one operator would place its own: see `framework.whole.aligned`.
+
+    words: the letters of each one's dimensions.  prefer, lead: as in an SPMD rule (`dist.spmd.notation`).
+    """
+
+    def infer_meta(*xs, words, prefer=(), lead=None):
+        return tuple(Meta(x.shape, x.dtype) for x in xs)
+
+    def kernel(xp, *xs, words, prefer=(), lead=None):
+        return xs
+
+    def vjp(gs):
+        return list(gs)
 
 
 @op("stage_sum", Trait.COMM, dialect="dist_op")

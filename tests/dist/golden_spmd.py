@@ -221,7 +221,7 @@ class Watch(Dist):
     def plan_call(self, row, xs, attrs, mesh):
         self.calls.append((row, xs, attrs))
         found = super().plan_call(row, xs, attrs, mesh)
-        if isinstance(found, tuple) and found[0] is not None:       # (a Decompose may ask for something as well)
+        if isinstance(found, tuple) and found[0] is not None and row.name != "match":   # (which reads only where it is)
             for x, needed in zip(xs, found[0], strict=True):
                 ask = self.asker(x)
                 if ask:

@@ -1,4 +1,4 @@
-"""Rules of `reshard` and `match`, which are the identity on the global value: all they do is ask for placements.
+"""Rules of `reshard`, `match` and `align`, the identity on the global value: all they do is ask for placements.
 
 The interpreter brings the operand there and runs an identity, as for any other operator.  `stage_sum` takes its operand
 as it is too.
@@ -6,8 +6,11 @@ as it is too.
 
 from __future__ import annotations
 
+from typing import Any
+
 from minipd.dist.placements import check_placements, whole
-from minipd.dist.spmd.table import Call, Inferred, spmd_placed
+from minipd.dist.spmd.notation import Notation
+from minipd.dist.spmd.table import Call, Inferred, spmd, spmd_placed
 
 __all__: list[str] = []
 
@@ -30,6 +33,11 @@ def match(call: Call) -> Inferred:
     like = call.placements[1]
     target = whole(like)
     return Inferred((target, like), (target,))
+
+
+@spmd("align")
+def align(*xs: Any, words: tuple[str, ...], prefer: tuple[str, ...] = (), lead: int | None = None) -> Notation:
+    return Notation(words, words, prefer=prefer, lead=lead)
 
 
 @spmd_placed("stage_sum")

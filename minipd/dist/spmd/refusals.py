@@ -44,6 +44,8 @@ def check_refusals(row: Any, metas: Sequence[Any], placements: Sequence[Sequence
     if rule is None or rule.placed:
         return
     n: Notation = rule.function(*metas, **attrs)
+    if n.lead is not None:                              # the others follow it, there as well
+        return
     never = "1" + ("" if row.name in BY_NUMBER else n.whole)
     split: list[dict[str, tuple[int, ...]]] = []        # of each operand: letter -> the mesh axes that split it
     for word, ps in list(zip(n.ins, placements, strict=True))[:LOOKED_AT.get(row.name)]:

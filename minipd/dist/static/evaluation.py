@@ -41,8 +41,8 @@ class OverPrograms(Dist):
                 return self.to_local(lower, row, payloads[0], attrs)
             if row.name == "dtensor_from_local":
                 return self.from_local(lower, row, payloads[0], attrs)
-            if row.name == "match" and type(payloads[0]) is not DistValue and type(payloads[1]) is not DistValue:
-                return payloads[0]
+            if row.name in ("match", "align") and not any(type(p) is DistValue for p in payloads):
+                return tuple(payloads) if row.multi else payloads[0]
             return run(row, payloads, attrs)
         return here
 

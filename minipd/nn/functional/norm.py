@@ -16,7 +16,7 @@ from minipd.framework.context import using
 from minipd.framework.dim import is_symbolic, prod
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
-from minipd.framework.whole import whole
+from minipd.framework.whole import aligned, whole
 from minipd.ops.cast import cast, widened
 from minipd.ops.creation import shape_tuple, zeros
 from minipd.ops.elementary import rsqrt
@@ -127,21 +127,31 @@ def batch_norm(x: Tensor, running_mean: Tensor, running_var: Tensor, weight: Ten
     require_floating("batch_norm", x.payload)
     at = channel_axis("batch_norm", x, data_format)
     per_channel = _per_channel(x, at)
+    x, mean_before, var_before, weight, bias = _following(x, at, running_mean, running_var, weight, bias)
     wide = widened(x)
     if not training if use_global_stats is None else use_global_stats:
-        scale = rsqrt(cast(running_var, wide.dtype) + epsilon).reshape(per_channel)
-        out = (wide - cast(running_mean, wide.dtype).reshape(per_channel)) * scale
+        scale = rsqrt(cast(var_before, wide.dtype) + epsilon).reshape(per_channel)
+        out = (wide - cast(mean_before, wide.dtype).reshape(per_channel)) * scale
     else:
         out, batch_mean, variance = Standardize(wide, axis=tuple(i for i in range(x.ndim) if i != at), epsilon=epsilon)
-        _follow(running_mean, batch_mean, momentum)
-        _follow(running_var, variance, momentum)
+        _follow(running_mean, mean_before, batch_mean, momentum)
+        _follow(running_var, var_before, variance, momentum)
     out = _scaled_and_shifted("batch_norm", out, weight, bias, per_channel, x.payload.shape[at])
     return cast(out, x.dtype)
 
 
-def _follow(running: Tensor, batch: Tensor, momentum: float) -> None:
+def _following(x: Tensor, at: int, *per_channel: Tensor | None) -> Any:
+    """x, and what has a number for each of its channels: on a mesh, split as x is."""
+    word = "".join("c" if i == at else chr(ord("d") + i) for i in range(x.ndim))
+    there = [p for p in per_channel if p is not None]
+    x, *there = aligned((word, *"c" * len(there)), x, *there, lead=0)
+    placed = iter(there)
+    return x, *(None if p is None else next(placed) for p in per_channel)
+
+
+def _follow(running: Tensor, before: Tensor, batch: Tensor, momentum: float) -> None:
     with using(grad=False):
-        new = running * momentum + cast(batch.detach(), running.dtype).reshape(running.payload.shape) * (1.0 - momentum)
+        new = before * momentum + cast(batch.detach(), running.dtype).reshape(running.payload.shape) * (1.0 - momentum)
         running.set_value(new)
 
 

@@ -7,13 +7,14 @@ one matrix product.  So it has gradients of every order, and can be traced and s
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 from minipd.framework.dim import prod, same
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
-from minipd.framework.whole import whole
+from minipd.framework.whole import aligned, whole
 from minipd.ops.broadcast import expand
 from minipd.ops.linalg import matmul
 from minipd.ops.matrices.parts import diagonal_of
@@ -41,7 +42,7 @@ def einsum(equation: str, *operands: Tensor) -> Tensor:
         operands = tuple(operands[0])
     words, result = _parse(equation, operands)
     sizes = _sizes(equation, words, operands)
-    xs = list(operands)
+    xs = list(aligned(tuple(map(functools.partial(_placed, sizes), words, operands)), *operands))
     for i in range(1, len(xs)):
         xs[0], xs[i] = promoted("einsum", xs[0], xs[i])
     xs = [xs[0], *(promoted("einsum", xs[0], v)[1] for v in xs[1:])]
@@ -101,6 +102,13 @@ def _sizes(equation: str, words: list[str], operands: Sequence[Tensor]) -> dict[
                 raise ValueError(f"einsum: {letter!r} in {equation!r} is {known} in one operand and {d} in another: "
                                  f"got {', '.join(map(describe, operands))}")
     return sizes
+
+
+def _placed(sizes: dict[str, Any], word: str, x: Tensor) -> str:
+    """A word as `aligned` wants it: each letter once, "1" for a size that repeats, and signs instead of digits."""
+    return "".join("1" if c in word[:i] or same(d, 1) and not same(sizes[c], 1) else
+                   chr(ord(c) + 256) if c.isdigit() else c
+                   for i, (c, d) in enumerate(zip(word, x.payload.shape, strict=True)))
 
 
 # ------------------------------------------------------------------------------------------------ factors

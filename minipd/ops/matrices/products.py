@@ -8,7 +8,7 @@ from typing import Any
 from minipd.framework.dim import prod, same
 from minipd.framework.meta import describe
 from minipd.framework.tensor import Tensor
-from minipd.framework.whole import whole
+from minipd.framework.whole import aligned, whole
 from minipd.ops.broadcast import expand
 from minipd.ops.complex import conj
 from minipd.ops.diagonal import diagonal
@@ -51,6 +51,7 @@ def bmm(x: Tensor, y: Tensor, name: str | None = None, *, out: Tensor | None = N
     _require_ndim("bmm", (x, 3), (y, 3))
     if not agree(y.payload.shape[0], x.payload.shape[0], "bmm: the number of matrices"):
         raise ValueError(f"bmm: expected as many matrices in both operands, got {describe(x)} and {describe(y)}")
+    x, y = aligned(("amk", "akn"), x, y, prefer=("a",))
     return into(out, matmul(x, y))
 
 
