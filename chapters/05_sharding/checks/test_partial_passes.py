@@ -43,7 +43,8 @@ def answer(name, operands, placed, mesh, attrs):
 
 
 def test_a_linear_operator_lets_it_pass():
-    expect("scale", [P], [P], P, scale=2.0)
+    expect("divide", [P, R], [P, R], P, operands=(X, np.zeros(())))
+    expect("transpose", [P], [P], P, perm=(1, 0))
 
 
 def test_a_nonlinear_operator_does_not():
@@ -100,6 +101,11 @@ def test_a_sum_of_many_keeps_the_whole_ones_on_one_rank():
     """`add_n` has `fill`: replicated operands become Partial, for free, so that one reduction serves all."""
     expect("add_n", [P, R, P], [P, P, P], P)
     expect("add_n", [R, R], [R, R], R)
+
+
+def test_a_single_part_among_whole_ones_is_added_up_first():
+    """One reduction now or one later: nothing is saved by waiting, and what waits may grow."""
+    expect("add_n", [P, R, R], [R, R, R], R)
 
 
 def test_an_operand_that_lends_only_its_shape_does_not_count():

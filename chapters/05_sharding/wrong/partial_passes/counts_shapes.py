@@ -9,7 +9,8 @@ class _Axes:
             for block in n.linear:
                 whole = set(block) == partial
                 rest = set(block) - partial
-                filled = n.fill and partial < set(block) and all(isinstance(at[i], Replicate) for i in rest)
+                filled = (n.fill and len(partial) > 1 and partial < set(block)
+                          and all(isinstance(at[i], Replicate) for i in rest))
                 if (whole or filled) and n.passes(kind.op):
                     return block, kind
         return (), Replicate()
