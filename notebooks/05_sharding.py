@@ -214,8 +214,8 @@ for rank, (kind, answers) in enumerate(simulate("tp=2", look_up)):
     print(f"rank {rank}: {kind} {answers}")
 
 # %% [markdown]
-# And the loss, with as many classes as you like. How does what is sent depend on `classes`? Then put `F.softmax(x)` in
-# the place of the loss.
+# And the loss, with as many classes as you like. How does what is sent depend on `classes`? Then put
+# `F.softmax(x).sum()` in the place of the loss.
 
 # %%
 def loss_of(classes, log):
@@ -302,7 +302,7 @@ def unequal(comm):
 try:
     World(2).run(unequal)
 except RuntimeError as error:
-    print(str(error).split(", at ")[0])
+    print("\n".join(line.split(", at ")[0] for line in str(error).splitlines()))
 
 
 # %%
@@ -425,9 +425,13 @@ for op in program.global_block():
     for value in op.results():
         print(f"{op.name():<13} {list(value.shape)}  {short(value.type().placements)}")
 
+# %% [markdown]
+# Printed as Paddle prints it: a group of ranks is a number there, `ring_id`. Who is in it? Guess, for rank 3.
+
 # %%
 local = partition(program, two, rank=3)
 print(local)
+print([op.attributes["group"].value for op in local.global_block() if op.name() == "pd_op.all_reduce"])
 
 # %%
 viz.program(local)

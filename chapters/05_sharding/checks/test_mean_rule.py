@@ -10,6 +10,8 @@ from minipd.dist.mesh import parse_mesh
 from minipd.dist.placements import Partial, Replicate, Shard
 from minipd.dist.simulate import simulate
 from minipd.dist.spmd import infer
+from minipd.framework.dim import symbol
+from minipd.framework.meta import Meta
 from minipd.framework.row import ROWS
 from tools.course.checking import check
 
@@ -19,7 +21,8 @@ APART = "taken apart into a sum and a division"
 
 def placed(shape, placements, axis, mesh="tp=2", keepdim=False):
     """(placements that x gets first, those of the mean)."""
-    got = infer(ROWS["mean"], (np.zeros(shape),), [tuple(placements)], {"axis": axis, "keepdim": keepdim},
+    x = Meta(shape, np.dtype("float32"))
+    got = infer(ROWS["mean"], (x,), [tuple(placements)], {"axis": axis, "keepdim": keepdim},
                 parse_mesh(mesh))
     return (list(got.inputs[0]), list(got.outputs[0])) if hasattr(got, "outputs") else APART
 
@@ -70,6 +73,10 @@ def test_two_axes_on_one_dimension():
 
 def test_of_nothing_there_is_no_mean():
     expect(([R], [R]), (0, 3), [S(0)], (0,))
+
+
+def test_a_symbol_counts_as_even():
+    expect(([S(0)], [AVG]), (symbol("N"), 3), [S(0)], (0,))
 
 
 def value(x, placements, axis, mesh):

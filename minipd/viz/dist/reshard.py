@@ -27,6 +27,7 @@ __all__ = ["flows", "reshard", "sent", "told"]
 GAP, BESIDE = 92, 18            # pixels between rows of ranks, and between ranks
 ROW = 8                         # so many ranks stand in a row
 LABELS = 8                      # so many arrows are told how much they bring
+ALONG = (0.2, 0.4, 0.6, 0.8)    # where on its arrow a label may stand: at the first place that is free
 ACTIONS = {"slice": "each rank keeps its slice", "keep": "the first rank keeps it, the others take nothing",
            "pad": "each rank puts its chunk among what adds nothing"}
 
@@ -193,6 +194,7 @@ def _arrows(sheet: Sheet, before: Cut, state: State, y: float) -> float:
             tip = f"rank {rank} to rank {rank}: {', '.join(shapes.get((rank, rank), ['what it keeps']))}"
             sheet.line([(tops[rank], top), (ends[rank], y + GAP - 3)], "wire dash", arrow=True, tip=tip)
     labels = len(state.flows) <= LABELS
+    taken: list[tuple[float, float]] = []
     for (src, dst), amount in state.flows.items():
         if src == dst or not amount:
             continue
@@ -202,8 +204,17 @@ def _arrows(sheet: Sheet, before: Cut, state: State, y: float) -> float:
         (x0, y0), (x1, y1) = (tops[src], top), (ends[dst], y + GAP - 3)
         sheet.line([(x0, y0), (x1, y1)], kind, arrow=True, tip=tip)
         if labels:
-            sheet.text(x0 + (x1 - x0) * 0.2, y0 + (y1 - y0) * 0.2 + 4, size_text(amount), "mid halo", 10)
+            text = size_text(amount)
+            spots = [(x0 + (x1 - x0) * along, y0 + (y1 - y0) * along + 4) for along in ALONG]
+            spot = next((at for at in spots if not any(_touch(at, other, text) for other in taken)), spots[0])
+            taken.append(spot)
+            sheet.text(*spot, text, "mid halo", 10)
     return y + GAP
+
+
+def _touch(one: tuple[float, float], other: tuple[float, float], text: str) -> bool:
+    """Whether labels as long as `text`, in the middle of these places, would cover each other."""
+    return abs(one[0] - other[0]) < 6 * len(text) + 6 and abs(one[1] - other[1]) < 12
 
 
 def _arrow(sheet: Sheet, words: list[str], y: float) -> float:
