@@ -14,9 +14,13 @@ from minipd.ir.paddle import from_paddle, to_paddle
 from minipd.ir.paddle.form import LOADS, SAVES
 from minipd.ir.paddle.reasons import REASONS
 from minipd.ir.paddle.save import KEYS, problem
+from minipd.ir.parser import parse
 from minipd.ir.program import Program
 from minipd.ir.trace import Trace
 from minipd.ir.verify import verify
+from minipd.jit.api import to_static
+from minipd.ops.reshape import flatten
+from minipd.static.input import InputSpec
 from tests.ops.all_cases import CASES
 
 #: written with other operators of Paddle's, or read as arithmetic: the tolerance
@@ -106,3 +110,12 @@ def test_numbers_stay_in_every_case(name, case):
 def test_keys_are_no_inputs_of_paddles():
     """What Paddle has nothing for stays as it is, and so does its key."""
     assert set(KEYS) == {n for n, r in ROWS.items() if "key" in r.inputs and n not in REASONS}
+
+
+@pytest.mark.parametrize("note", ['"fl[atten", i64(1), i64(2)', '"flatten", "x", i64(2)', '"flatten", i64(1)'])
+def test_a_note_of_how_it_was_written_that_makes_no_sense_says_nothing(note):
+    flat = to_static(lambda x: flatten(x, 1), input_spec=[InputSpec([2, 3, 4])])
+    text = flat.main_program.to_string("exact")
+    written = '"flatten", i64(1), i64(2)'
+    assert text.count(written) == 1 and '"pd_op.flatten"' in parse(text).to_string("paddle")
+    assert '"pd_op.reshape"' in parse(text.replace(written, note)).to_string("paddle")

@@ -85,8 +85,8 @@ def said_of(op: Operation) -> list[tuple[str, Any]]:
 def means(given: Any, value: Any, sources: Sequence[Value], op: Operation) -> bool:
     """Whether what was written still means what the attribute is: an axis counted from the end, an end that is left
     out, nothing for everything.  Passes may have changed either."""
-    if isinstance(given, tuple) and given and isinstance(given[0], str):
-        return True                                                 # a function, whose form knows what it means
+    if isinstance(given, tuple) and any(isinstance(part, str) for part in given):       # a function, and its numbers
+        return given[0] == "flatten" and len(given) == 3 and all(type(part) is int for part in given[1:])
     if isinstance(given, int) and isinstance(value, tuple):         # a number of parts
         return len(value) == given and len(set(value)) == 1
     if isinstance(given, tuple):
