@@ -164,6 +164,8 @@ for rows in range(1, 7):
 # ## What a Partial may pass
 #
 # The ranks hold parts of a sum, 10 and 35. For each function: is the result still Partial? And is the value right?
+# One of them is linear, and added up first all the same. Which, and what does its rule say about that
+# (`minipd/dist/spmd/elementwise.py`, `scale`)?
 
 
 # %%

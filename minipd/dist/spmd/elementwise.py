@@ -76,8 +76,8 @@ def divide(x: Any, y: Any) -> Notation:
 
 @spmd("scale")
 def scale(x: Any, *, scale: Any, bias: float = 0.0, bias_after_scale: bool = True) -> Notation:
-    """A Partial is resolved first, as in Paddle, whose factor is a tensor that others may have changed.  (Of `x * 2.0`
-    the parts are multiplied.)"""
+    """A Partial is resolved first, as in Paddle.  That is one all-reduce, now and not later; but where the result is to
+    be sharded, letting it pass would take a reduce-scatter, half of that.  (`x * 2.0` multiplies the parts.)"""
     return pointwise(x)
 
 
