@@ -94,7 +94,7 @@ def mpi(pairs):
                 print(f"{x.nbytes:>10} {times[0]:>12.1f} {times[1]:>12.1f}", flush=True)
 
 
-def large(comm, sizes=(1 << 20, 1 << 22, 1 << 24, 1 << 26), rounds=15):
+def large(comm, sizes=(1 << 20, 1 << 22, 1 << 24, 1 << 26), rounds=31):
     """For each size in bytes: (bytes, seconds of our all_reduce, seconds of mpi4py's Allreduce), on every rank.
 
     Medians over rounds in which the two take turns; both give their result in a new array.

@@ -114,7 +114,7 @@ class MpiCommunicator(Communicator):
     # ---- collectives
 
     def _link(self, ranks: tuple[int, ...]) -> Line:
-        return Line(self._mpi)
+        return Line(self._mpi, crowded=self._crowded)
 
     def _steps(self, group: Group, call: Call, operand: Any) -> Steps:
         """The call, ready to begin."""

@@ -1,12 +1,14 @@
-"""An all-reduce among ranks of one machine, through memory that they share: for arrays of a middling size.
+"""An all-reduce among ranks of one machine that has fewer cores than ranks, through memory that they share.
 
 Every rank copies a chunk of its array into its part of the memory.  When all have done so, each adds up its own share
 of the chunk, from all parts, in the order of the group: as ever, the same bits on every rank.  When all have done that,
 each takes the total out of everybody's shares.  The three stages of chunks in a row overlap, so ranks wait for each
 other once per chunk.
 
-Below, the copies cost more than a message does.  Above, the chunks leave the caches, and waiting for each other in step
-costs more than MPI's copy from process to process.
+A message from process to process needs both, one after the other, and each time the one may have to wait for a core
+that the other has; here nobody waits for more than that all have come.  For arrays of a middling size that is two to
+three times as fast (benchmarks/README.md).  Of smaller ones a message takes no longer, and of larger ones the chunks
+leave the caches; and where every rank has a core of its own, messages are as fast at any size.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from minipd.dist.comm.reduction import fold
 __all__: list[str] = []
 
 #: Bytes of arrays that take this way.
-LEAST, MOST = 393_216, 4_194_304
+LEAST, MOST = 8_192, 4_194_304
 
 #: Bytes of a chunk; the memory holds two of them, and two of their totals, for each rank.
 CHUNK = 1_048_576

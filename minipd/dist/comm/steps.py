@@ -46,6 +46,7 @@ class Line:
     Args:
         mpi: the module `mpi4py.MPI`.
         comm: mpi4py's communicator of the group, for its collectives only; None until the members have met.
+        crowded: whether more ranks than cores are on this machine.
 
     Attributes:
         begun: how many collectives this rank has begun.
@@ -56,8 +57,8 @@ class Line:
     # and compares it: so ranks whose calls differ, if only in dtype, do not take one's bytes for the other's.  This
     # needs all members to send and to expect in the same order, which the communicator sees to.
 
-    def __init__(self, mpi: Any, comm: Any = None):
-        self.mpi, self.comm = mpi, comm
+    def __init__(self, mpi: Any, comm: Any = None, crowded: bool = False):
+        self.mpi, self.comm, self.crowded = mpi, comm, crowded
         self.here = False                               # whether all members are on this machine, once they have met
         self.window: shared.Window | bool | None = None # memory that they share; False: they cannot have any
         self.begun = 0
@@ -128,9 +129,10 @@ def _all_reduce(line: Line, g: Group, tag: int, x: np.ndarray, op: str) -> Steps
 
 
 def _make_window(line: Line, g: Group, tag: int) -> Steps:
-    """If all members have room.  MPI's call cannot be left once it waits, so they call it when all have come."""
+    """If all members would gain by it and have room.  MPI's call cannot be left once it waits, so they call it when all
+    have come."""
     room = np.empty((g.size, 1), np.int64)
-    own = np.array([shared.room_for(g.size)], np.int64)
+    own = np.array([line.crowded and shared.room_for(g.size)], np.int64)
     yield from line.exchange(g, tag, [own] * g.size, list(room), more=True)
     line.window = shared.Window(line.mpi, line.comm) if room.all() else False
 
