@@ -91,14 +91,16 @@ def launch_mpi(ranks: int, command: Sequence[str], env: Mapping[str, str] | None
         popen: more for `subprocess.Popen`, such as `stdout` or `cwd`.
 
     Returns: the exit status: 0, or that of the rank that failed first; 128 + the number of the signal that killed it,
-    or mpiexec.
+    or mpiexec, or with which the user had the ranks killed.
 
     Raises: InputError if mpi4py or mpiexec is missing, `ranks` is no positive number, or the hosts have no room.
     """
     with SignalRelay() as relay, Job(ranks, command, env, hosts=hosts, log_dir=log_dir, as_paddle=as_paddle,
                                      **popen) as job:
         relay.to(job.process)
-        return job.wait()
+        status = job.wait()
+    # mpiexec that is told a second time kills the ranks, and may end with 0 all the same
+    return status or (128 + signal.SIGINT if relay.interrupts > 1 else 0)
 
 
 class Job:
@@ -177,7 +179,7 @@ class SignalRelay:
     def __init__(self) -> None:
         self._job: subprocess.Popen | None = None
         self._early: list[int] = []
-        self._asked = False
+        self.interrupts = 0
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> SignalRelay:
@@ -199,8 +201,8 @@ class SignalRelay:
         if self._job is None:
             self._early.append(number)
             return
-        if number == signal.SIGINT and not self._asked:
-            self._asked = True
+        self.interrupts += number == signal.SIGINT
+        if number == signal.SIGINT and self.interrupts == 1:
             print("\nstopping: the ranks finish what they are at; Ctrl-C again kills them", file=sys.stderr, flush=True)
         self._job.send_signal(number)
 
