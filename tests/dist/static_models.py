@@ -65,30 +65,27 @@ def unplaced():
 MEGATRON = {"first.weight": [S1], "first.bias": [S0], "second.weight": [S0]}
 
 
-def tensor_parallel():
+def megatron(axes, **sizes):
+    """The first product split by columns, the second by rows."""
     def build(mesh):
-        layer = Mlp()
+        layer = Mlp(**sizes)
         place_all(layer, mesh, MEGATRON)
         return layer
-    return Setting("tp=2", build, lambda mesh, a, what: shard_tensor(a, mesh, [R]))
+    return Setting(axes, build, lambda mesh, a, what: shard_tensor(a, mesh, [R]))
+
+
+def tensor_parallel():
+    return megatron("tp=2")
 
 
 def uneven():
     """7 hidden features over 4 ranks: 2, 2, 2, 1."""
-    def build(mesh):
-        layer = Mlp(hidden=7)
-        place_all(layer, mesh, MEGATRON)
-        return layer
-    return Setting("tp=4", build, lambda mesh, a, what: shard_tensor(a, mesh, [R]))
+    return megatron("tp=4", hidden=7)
 
 
 def empty():
     """3 hidden features over 4 ranks: the last one has none."""
-    def build(mesh):
-        layer = Mlp(hidden=3)
-        place_all(layer, mesh, MEGATRON)
-        return layer
-    return Setting("tp=4", build, lambda mesh, a, what: shard_tensor(a, mesh, [R]))
+    return megatron("tp=4", hidden=3)
 
 
 def both():

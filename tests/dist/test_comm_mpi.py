@@ -13,9 +13,6 @@ from minipd.dist.comm.sim import World
 from minipd.dist.launch import environment, find_mpiexec
 from tests.dist import collective_checks, mismatches
 
-pytest.importorskip("mpi4py")
-if find_mpiexec() is None:
-    pytest.skip("no mpiexec", allow_module_level=True)
 pytestmark = pytest.mark.mpi
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -87,9 +87,6 @@ class Running:
 
 @pytest.fixture
 def running(tmp_path):
-    pytest.importorskip("mpi4py")
-    if launch.find_mpiexec() is None:
-        pytest.skip("no mpiexec")
     return lambda script: Running(tmp_path / "script.py", script)
 
 
@@ -156,7 +153,6 @@ def test_what_the_ranks_find_in_their_environment(tmp_path, capfd, monkeypatch):
         "names = 'MINIPD_RANKS', 'OMP_NUM_THREADS', 'OPENBLAS_THREAD_TIMEOUT', 'MINE'\n"
         "values = [os.environ.get(name) for name in names]\n"
         "sys.stdout.write(f'{values} {sys.argv[1:]} {\"mpi4py\" in sys.modules}\\n')\n")
-    pytest.importorskip("mpi4py")
     assert launch.launch_mpi(2, [str(tmp_path / "show.py"), "--mesh", "dp=2"], {"MINE": "x"}) == 0
     assert capfd.readouterr().out == "['2', '3', '4', 'x'] ['--mesh', 'dp=2'] True\n" * 2
 
