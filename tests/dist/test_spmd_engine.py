@@ -35,7 +35,7 @@ def placed(array, mesh, placements):
     (lambda x, y: x.reshape([8, 3, 4]), INNER_FIRST, (Shard(0), Shard(0))),     # looks at blocks of rows
     (lambda x, y: x.max(1), INNER_FIRST, (Shard(0), Shard(0))),
     (lambda x, y: x.sum(1), PARTED, (R, P)),
-], ids=str)
+])
 def test_orders_and_factors_stay_where_all_operands_agree(function, there, after):
     def run(mesh):
         out = function(placed(X, mesh, there), placed(X, mesh, (Shard(0), Shard(0))))
