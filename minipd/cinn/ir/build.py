@@ -47,14 +47,14 @@ def cast(x: Expr, dtype: np.dtype) -> Expr:
 
 
 def identity(op: str, dtype: np.dtype) -> Const:
-    """What an accumulation starts from, and gives for no elements: 0 for add, the lowest value for max, the highest
-    for min.
+    """What an accumulation starts from, and gives for no elements: 0 for add, 1 for mul, the lowest value for max, the
+    highest for min, true for and, false for or.
 
     >>> identity("max", np.dtype("float32")).value, identity("min", np.dtype("int8")).value
     (-inf, 127)
     """
-    if op == "add":
-        return const(0, dtype)
+    if op in ("add", "mul", "and", "or"):
+        return const({"add": 0, "mul": 1, "and": True, "or": False}[op], dtype)
     if dtype.kind == "f":
         return const(-np.inf if op == "max" else np.inf, dtype)
     return const(np.iinfo(dtype).min if op == "max" else np.iinfo(dtype).max, dtype)

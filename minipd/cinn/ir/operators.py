@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["BINARY", "COMPARISONS", "UNARY", "Operator"]
+__all__ = ["BINARY", "CALLS", "COMPARISONS", "UNARY", "Operator"]
 
 #: how strongly text binds: comparisons, a sign in front, and what needs no parentheses anywhere
 COMPARISON, NEGATION, ATOM = 4, 7, 9
@@ -57,3 +57,10 @@ BINARY = {
     "eq": Operator(np.equal, "==", COMPARISON), "ne": Operator(np.not_equal, "!=", COMPARISON)}
 
 COMPARISONS = tuple(name for name, operator in BINARY.items() if operator.strength == COMPARISON)
+
+#: functions without an operator, by the name that the back end's library has for them
+CALLS: dict[str, Callable[..., Any]] = {
+    **{name: getattr(np, name) for name in (
+        "log1p", "expm1", "log2", "log10", "tan", "sinh", "cosh", "arcsin", "arccos", "arctan", "arcsinh", "arccosh",
+        "arctanh", "arctan2", "fmod")},
+    **{name: partial(_special, name) for name in ("gammaln", "digamma", "erfinv", "i0", "i0e", "i1", "i1e")}}

@@ -6,30 +6,38 @@ bounded by what a person would write on one line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from minipd.cinn.ir.ast import (
     Accumulate,
     Alloc,
     Binary,
+    Call,
     Cast,
     Expr,
     For,
+    IfThenElse,
     Init,
     Let,
     Load,
+    Reduce,
+    ScheduleBlock,
     Select,
     Seq,
     Stmt,
     Store,
+    SyncThreads,
     Unary,
     Var,
 )
 
-__all__ = ["children", "expressions", "loads", "map_children", "map_expressions", "names", "statements", "substitute"]
+__all__ = ["blocks", "buffers_read", "buffers_written", "bodies", "children", "expressions", "in_block_form", "loads",
+           "loops", "map_bodies", "map_children", "map_expressions", "map_statements", "names", "own_expressions",
+           "rename", "statements", "substitute", "walk"]
 
 
+# ------------------------------------------------------------------------------------------------- expressions
 def children(e: Expr) -> tuple[Expr, ...]:
     """The operands of an expression."""
     match e:
@@ -41,6 +49,8 @@ def children(e: Expr) -> tuple[Expr, ...]:
             return (x, y)
         case Select(cond=cond, x=x, y=y):
             return (cond, x, y)
+        case Call(args=args):
+            return args
     return ()
 
 
@@ -59,6 +69,8 @@ def map_children(f: Callable[[Expr], Expr], e: Expr) -> Expr:
             return replace(e, x=new[0], y=new[1])
         case Select():
             return replace(e, cond=new[0], x=new[1], y=new[2])
+        case Call():
+            return replace(e, args=new)
     raise AssertionError(e)
 
 
@@ -69,7 +81,7 @@ def walk(e: Expr) -> Iterator[Expr]:
     yield e
 
 
-def substitute(e: Expr, values: dict[str, Expr]) -> Expr:
+def substitute(e: Expr, values: Mapping[str, Expr]) -> Expr:
     """e with variables replaced."""
     if isinstance(e, Var):
         return values.get(e.name, e)
@@ -87,15 +99,59 @@ def loads(e: Expr) -> set[str]:
 
 
 # -------------------------------------------------------------------------------------------------- statements
+def bodies(s: Stmt) -> tuple[Stmt, ...]:
+    """The statements that stand directly inside s."""
+    match s:
+        case Seq(stmts=stmts):
+            return stmts
+        case For(body=body) | ScheduleBlock(body=body):
+            return (body,)
+        case IfThenElse(then=then, orelse=orelse):
+            return (then,) if orelse is None else (then, orelse)
+    return ()
+
+
+def map_bodies(f: Callable[[Stmt], Stmt], s: Stmt) -> Stmt:
+    """s with f(x) for each statement x directly inside it; s itself if none changes."""
+    old = bodies(s)
+    new = tuple(map(f, old))
+    if all(a is b for a, b in zip(old, new, strict=True)):
+        return s
+    match s:
+        case Seq():
+            return Seq(new)
+        case For() | ScheduleBlock():
+            return replace(s, body=new[0])
+        case IfThenElse():
+            return replace(s, then=new[0], orelse=new[1] if len(new) > 1 else None)
+    raise AssertionError(s)
+
+
+def map_statements(f: Callable[[Stmt], Stmt], s: Stmt) -> Stmt:
+    """s with each statement x in it replaced by f(x), inner ones before those that they stand in."""
+    return f(map_bodies(lambda x: map_statements(f, x), s))
+
+
 def statements(s: Stmt) -> Iterator[Stmt]:
     """s and every statement in it, outer before inner, in order."""
     yield s
-    match s:
-        case Seq(stmts=stmts):
-            for x in stmts:
-                yield from statements(x)
-        case For(body=body):
-            yield from statements(body)
+    for x in bodies(s):
+        yield from statements(x)
+
+
+def loops(s: Stmt) -> list[For]:
+    """The loops in s, outer before inner, in order."""
+    return [x for x in statements(s) if isinstance(x, For)]
+
+
+def blocks(s: Stmt) -> list[ScheduleBlock]:
+    """The blocks in s, in order."""
+    return [x for x in statements(s) if isinstance(x, ScheduleBlock)]
+
+
+def in_block_form(s: Stmt) -> bool:
+    """Whether there are blocks in s."""
+    return any(isinstance(x, ScheduleBlock) for x in statements(s))
 
 
 def own_expressions(s: Stmt) -> tuple[Expr, ...]:
@@ -103,9 +159,13 @@ def own_expressions(s: Stmt) -> tuple[Expr, ...]:
     match s:
         case For(extent=extent):
             return (extent,)
+        case IfThenElse(cond=cond):
+            return (cond,)
+        case ScheduleBlock(iter_vars=iter_vars, iter_values=values, predicate=predicate):
+            return (*(v.extent for v in iter_vars), *values, *(() if predicate is None else (predicate,)))
         case Let(value=value) | Init(value=value) | Accumulate(value=value):
             return (value,)
-        case Store(index=index, value=value):
+        case Store(index=index, value=value) | Reduce(index=index, value=value):
             return (*index, value)
         case Alloc(shape=shape):
             return shape
@@ -118,17 +178,66 @@ def expressions(s: Stmt) -> Iterator[Expr]:
         yield from own_expressions(x)
 
 
+def buffers_read(s: Stmt) -> set[str]:
+    """The buffers that s loads from; a Reduce reads what it adds to."""
+    found = {x.buffer for x in statements(s) if isinstance(x, Reduce)}
+    for e in expressions(s):
+        found |= loads(e)
+    return found
+
+
+def buffers_written(s: Stmt) -> set[str]:
+    return {x.buffer for x in statements(s) if isinstance(x, Store | Reduce)}
+
+
 def map_expressions(f: Callable[[Expr], Expr], s: Stmt) -> Stmt:
     """s with each whole expression e in it replaced by f(e)."""
+    s = map_bodies(lambda x: map_expressions(f, x), s)
     match s:
-        case Seq(stmts=stmts):
-            return Seq(tuple(map_expressions(f, x) for x in stmts))
-        case For(extent=extent, body=body):
-            return replace(s, extent=f(extent), body=map_expressions(f, body))
+        case For(extent=extent):
+            return replace(s, extent=f(extent))
+        case IfThenElse(cond=cond):
+            return replace(s, cond=f(cond))
+        case ScheduleBlock(iter_vars=iter_vars, iter_values=values, predicate=predicate):
+            return replace(s, iter_vars=tuple(replace(v, extent=f(v.extent)) for v in iter_vars),
+                           iter_values=tuple(map(f, values)), predicate=None if predicate is None else f(predicate))
         case Let(value=value) | Init(value=value) | Accumulate(value=value):
             return replace(s, value=f(value))
-        case Store(index=index, value=value):
+        case Store(index=index, value=value) | Reduce(index=index, value=value):
             return replace(s, index=tuple(map(f, index)), value=f(value))
         case Alloc(shape=shape):
             return replace(s, shape=tuple(map(f, shape)))
+        case Seq() | SyncThreads():
+            return s
     raise AssertionError(s)
+
+
+def rename(s: Stmt, variables: Mapping[str, str] = {}, buffers: Mapping[str, str] = {},  # noqa: B006  (read only)
+           blocks: Mapping[str, str] = {}) -> Stmt:  # noqa: B006
+    """s with other names: of loop variables, iter vars, Lets and accumulators; of buffers; of blocks.
+
+    >>> from minipd.cinn.ir.printer import text
+    >>> print(text(rename(Let("a", Load("x", (Var("i"),), Var("i").dtype)), {"i": "k", "a": "b"}, {"x": "y"})))
+    b = y[k]
+    """
+    def expression(e: Expr) -> Expr:
+        e = map_children(expression, e)
+        if isinstance(e, Var) and e.name in variables:
+            return replace(e, name=variables[e.name])
+        if isinstance(e, Load) and e.buffer in buffers:
+            return replace(e, buffer=buffers[e.buffer])
+        return e
+
+    def statement(s: Stmt) -> Stmt:
+        match s:
+            case For(var=var):
+                return replace(s, var=variables.get(var, var))
+            case ScheduleBlock(name=name, iter_vars=iter_vars):
+                own = tuple(replace(v, name=variables.get(v.name, v.name)) for v in iter_vars)
+                return replace(s, name=blocks.get(name, name), iter_vars=own)
+            case Let(name=name) | Init(name=name) | Accumulate(name=name):
+                return replace(s, name=variables.get(name, name))
+            case Store(buffer=buffer) | Reduce(buffer=buffer) | Alloc(buffer=buffer):
+                return replace(s, buffer=buffers.get(buffer, buffer))
+        return s
+    return map_statements(statement, map_expressions(expression, s))
