@@ -128,13 +128,13 @@ def test_a_view_merges_axes():
 @pytest.mark.parametrize("e, expected", [
     (binary("sub", i, binary("sub", j, 1)), "i - (j - 1)"),
     (binary("mul", binary("add", i, 1), j), "(i + 1) * j"),
-    (binary("pow", unary("neg", element()), const(2, F32)), "(-x[i]) ** 2.0"),
-    (unary("neg", binary("pow", element(), const(2, F32))), "-x[i] ** 2.0"),
+    (binary("pow", unary("neg", element()), const(2, F32)), "(-x[i]) ** 2.0f"),
+    (unary("neg", binary("pow", element(), const(2, F32))), "-x[i] ** 2.0f"),
     (unary("not", binary("and", binary("lt", i, j), binary("eq", i, 0))), "not (i < j and i == 0)"),
     (binary("eq", binary("lt", i, j), binary("lt", j, i)), "(i < j) == (j < i)"),
     (select(binary("lt", element(), const(-np.inf, F32)), const(np.nan, F32), cast(i, F32)),
      "select(x[i] < -inf, nan, f32(i))"),
-    (const(0.1, F32), "0.1"),
+    (const(0.1, F32), "0.1f"),
     (cast(element("s", dtype=BF16), F32), "f32(s[i])"),
 ])
 def test_expressions_print_as_python_groups_them(e, expected):
@@ -157,13 +157,13 @@ def test_indices_fold():
 def test_float_results_are_kept():
     x = element()
     for e, expected in (
-            (binary("mul", x, const(0, F32)), "x[i] * 0.0"),            # NaN * 0 is NaN
+            (binary("mul", x, const(0, F32)), "x[i] * 0.0f"),            # NaN * 0 is NaN
             (binary("sub", x, x), "x[i] - x[i]"),
             (binary("div", x, x), "x[i] / x[i]"),
-            (binary("add", binary("add", x, const(1, F32)), const(2, F32)), "x[i] + 1.0 + 2.0"),
+            (binary("add", binary("add", x, const(1, F32)), const(2, F32)), "x[i] + 1.0f + 2.0f"),
             (binary("mul", x, const(1, F32)), "x[i]"),
             (select(const(True, BOOL), x, const(0, F32)), "x[i]"),
-            (binary("add", const(16777216, F32), const(1, F32)), "1.6777216e+07"),  # folded in float32
+            (binary("add", const(16777216, F32), const(1, F32)), "1.6777216e+07f"),  # folded in float32
             (Cast(Cast(x, BF16), F32), "f32(bf16(x[i]))")):             # a rounding
         assert text(simplify_expression(e)) == expected
 
@@ -172,7 +172,7 @@ def test_what_nothing_reads_goes():
     f = one_loop(Let("a", element()), Let("b", unary("exp", Var("a", F32))), Init("s", const(0, F32)),
                  For("k", const(4, INT64), Accumulate("s", "add", Var("a", F32))), Alloc("t", (const(1, INT64),), F32),
                  Store("t", (const(0, INT64),), Var("a", F32)), Store("y", (i,), Var("a", F32)))
-    assert text(simplify(f).body) == "for i in range(x.shape[0]):\n    a = x[i]\n    y[i] = a"
+    assert text(simplify(f).body) == "serial for (i, 0, x.shape[0])\n{\n  a = x[i]\n  y[i] = a\n}"
 
 
 def test_a_name_that_comes_again_in_a_later_scope_is_judged_by_that_scope():

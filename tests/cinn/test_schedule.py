@@ -257,8 +257,8 @@ def test_share_gives_a_name_to_what_comes_twice():
     e = unary("exp", load())
     f = function(For("i", n, Seq((Store("y", (i,), binary("add", e, e)), Store("z", (i,), binary("mul", e, load()))))),
                  params=(X, Y, Param("z", F32, 1, True)))
-    assert text(share(f, (0,)).body).splitlines()[1:] == [
-        "    t = exp(x[i])", "    y[i] = t + t", "    z[i] = t * x[i]"]
+    assert text(share(f, (0,)).body).splitlines()[2:-1] == [
+        "  t = exp(x[i])", "  y[i] = t + t", "  z[i] = t * x[i]"]
     written = function(For("i", n, Seq((Store("y", (i,), load()), Store("z", (i,), binary(
         "add", unary("exp", load("y")), unary("exp", load("y"))))))), params=(X, Y, Param("z", F32, 1, True)))
     assert share(written, (0,)) is written
@@ -276,9 +276,9 @@ def test_merge_gives_loops_one_name_for_what_they_both_had_fixed():
             Let("a", Load("m", (i,), F32)), inner("y", "a"), *between, Let("b", Load("m", (i,), F32)),
             Let("c", unary("exp", Var("b", F32))), inner("z", "c")))))
     merged = merge(both(), (0,))
-    assert text(merged.body).splitlines()[1:] == [
-        "    a = m[i]", "    for j in range(x.shape[1]):", "        y[i, j] = x[i, j] * a", "    c = exp(a)",
-        "    for j in range(x.shape[1]):", "        z[i, j] = x[i, j] * c"]
+    assert text(merged.body).splitlines()[2:-1] == [
+        "  a = m[i]", "  serial for (j, 0, x.shape[1])", "  {", "    y[i, j] = x[i, j] * a", "  }", "  c = exp(a)",
+        "  serial for (j, 0, x.shape[1])", "  {", "    z[i, j] = x[i, j] * c", "  }"]
     x, m = normal(2, 3), normal(2)
     outputs = [[np.empty((2, 3), F32) for _ in range(2)] for _ in range(2)]
     for f, found in zip((both(), merged), outputs, strict=True):
@@ -302,4 +302,4 @@ def test_a_value_of_three_passes_is_kept_once():
 def test_share_keeps_the_name_that_a_let_gives():
     e = unary("exp", load())
     f = function(For("i", n, Seq((Let("a", e), Store("y", (i,), binary("add", e, Var("a", F32)))))))
-    assert text(share(f, (0,)).body).splitlines()[1:] == ["    a = exp(x[i])", "    y[i] = a + a"]
+    assert text(share(f, (0,)).body).splitlines()[2:-1] == ["  a = exp(x[i])", "  y[i] = a + a"]

@@ -69,7 +69,7 @@ def words(path):
     ("{dir}/p.pir", "digraph", "data input_0"),
     ("use-def {dir}/p.pir --value %0", "use 0: operand 0", "use-def chain of %0"),
     ("groups {file}:norm", "fusion group", "sqrt"),
-    ("loops {file}:norm", "parallel for i in range(x0.shape[0]):", "vector for j"),
+    ("loops {file}:norm", "parallel for (i, 0, x0.shape[0])", "vectorize for (j"),
     ("mesh dp=2,tp=3", "rank 5: dp 1, tp 2", "mesh dp = 2, tp = 3"),
     ("tensor w:f32[5_tp,8] --mesh tp=4", "rank 2: [1, 8] from [4, 0]", "w: f32[5_tp, 8]"),
     ("reshard f32[4,6]{{P_tp}} f32[4_tp,6] --mesh tp=2", "reduce_scatter over tp: each rank sends 48 B, 96 B in all",

@@ -33,7 +33,7 @@ def test_nothing_is_added():
 
 def test_nothing_is_subtracted():
     becomes("v", binary("sub", V, f(0)))
-    becomes("0.0 - v", binary("sub", f(0), V))
+    becomes("0.0f - v", binary("sub", f(0), V))
 
 
 def test_factors_of_one():
@@ -45,12 +45,12 @@ def test_factors_of_one():
 
 def test_divided_by_one():
     becomes("v", binary("div", V, f(1)))
-    becomes("1.0 / v", binary("div", f(1), V))
+    becomes("1.0f / v", binary("div", f(1), V))
 
 
 def test_times_zero():
     """NaN * 0 is NaN; an int times 0 is 0."""
-    becomes("v * 0.0", binary("mul", V, f(0)))
+    becomes("v * 0.0f", binary("mul", V, f(0)))
     becomes("0", binary("mul", I, 0))
 
 
@@ -61,7 +61,7 @@ def test_a_number_and_itself():
 
 def test_two_constants():
     becomes("5", binary("add", const(2, INT64), 3))
-    becomes("0.75", binary("div", f(3), f(4)))
+    becomes("0.75f", binary("div", f(3), f(4)))
     becomes("True", binary("lt", const(2, INT64), 3))
     becomes("44", binary("add", const(200, U8), const(100, U8)))
     becomes("7 % 0", binary("mod", const(7, INT64), 0))

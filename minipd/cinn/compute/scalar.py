@@ -22,7 +22,7 @@ class Scalar:
     >>> from minipd.cinn.ir.printer import text
     >>> x = Scalar(Var("x", np.dtype("float32")))
     >>> text((1 / (1 + unary("exp", -x))).expr)
-    '1.0 / (1.0 + exp(-x))'
+    '1.0f / (1.0f + exp(-x))'
     """
 
     __slots__ = ("expr",)

@@ -16,7 +16,7 @@
     IterVar  = (name, extent, "S" | "R")           spatial, or reduced
     Expr     = Const(value) | Var(name) | Load(buffer, Expr*) | Dim(buffer, axis)
              | Unary(op, Expr) | Binary(op, Expr, Expr) | Select(Expr, Expr, Expr) | Cast(Expr) | Call(name, Expr*)
-    kind     = "serial" | "parallel" | "vector" | "unroll" | "blockIdx.x" .. "blockIdx.z" | "threadIdx.x" .. "threadIdx.z"
+    kind     = "serial" | "parallel" | "vector" | "unroll" | "blockIdx.x" .. "blockIdx.z" | "threadIdx.x" ..
     memory   = "local" | "shared" | "global"
     op       = "add" | "mul" | "max" | "min" | "and" | "or"         of Reduce and Accumulate
 

@@ -1,14 +1,26 @@
-"""The loop IR as text that reads like Python.
+"""The loop IR as text, in the form of Paddle's documentation.
 
-    # square, sum, rsqrt, multiply
-    def rows(x0: f32[:, :], y0: f32[:, :] out):
-        parallel for i in range(64):
-            sum_1 := 0.0
-            vector for j in range(288):
-                square_0 = x0[i, j] * x0[i, j]
-                sum_1 += square_0
+    # exp
+    function kernel (x0: f32[:, :], y0: f32[:, :] out)
+    {
+      ScheduleBlock(root)
+      {
+        parallel for (i_0, 0, 8)
+        {
+          vectorize for (i_1, 0, 64)
+          {
+            ScheduleBlock(y0)
+            {
+              vi = axis.bind(i_0 * 64 + i_1)
+              y0[vi] = exp(x0[vi]) * 2.0f
+            }
+          }
+        }
+      }
+    }
 
-`=` is a Let, `:=` an Init, `+=`, `max=`, `min=` an Accumulate.
+`=` is a Let or a Store, `:=` an Init or an Alloc, `+=`, `*=`, `max=` and so on a Reduce or an Accumulate.  A block's
+predicate stands in `where (...)`.  Unlike Paddle's, the text has no parentheses that precedence makes superfluous.
 """
 
 from __future__ import annotations
@@ -21,27 +33,40 @@ from minipd.cinn.ir.ast import (
     Accumulate,
     Alloc,
     Binary,
+    Call,
     Cast,
     Const,
     Dim,
     Expr,
     For,
     Function,
+    IfThenElse,
     Init,
     Let,
     Load,
     Param,
+    Reduce,
+    ScheduleBlock,
     Select,
     Seq,
     Stmt,
     Store,
+    SyncThreads,
     Unary,
     Var,
 )
 from minipd.cinn.ir.operators import ATOM, BINARY, COMPARISON, NEGATION, UNARY
+from minipd.cinn.ir.stmt import GPU_AXES, Annotations
+from minipd.cinn.ir.walk import in_block_form
 from minipd.framework import dtype as dtypes
 
 __all__ = ["text"]
+
+#: what stands in front of `for`, where it is not the kind
+LOOP_WORDS = {"vector": "vectorize", **{axis: f"thread_bind[{axis}]" for axis in GPU_AXES}}
+#: what stands in front of `=`, where it is not the operation
+UPDATE_SIGNS = {"add": "+", "mul": "*"}
+
 
 def dtype_text(dtype: np.dtype) -> str:
     return dtypes.of(dtype).short
@@ -53,12 +78,15 @@ def text(node: Function | Stmt | Expr) -> str:
     >>> from minipd.cinn.ir.build import binary, const
     >>> x = Load("x", (Var("i"),), np.dtype("float32"))
     >>> text(Store("y", (Var("i"),), binary("mul", binary("add", x, const(1, x.dtype)), x)))
-    'y[i] = (x[i] + 1.0) * x[i]'
+    'y[i] = (x[i] + 1.0f) * x[i]'
     """
     if isinstance(node, Function):
         comment = [f"# {', '.join(node.comment)}"] if node.comment else []
-        signature = f"def {node.name}({', '.join(map(_param, node.params))}):"
-        return "\n".join([*comment, signature, *_lines(node.body, 1)]) + "\n"
+        body = _lines(node.body, 1)
+        if in_block_form(node.body):
+            body = _braced("  ScheduleBlock(root)", _lines(node.body, 2), 1)
+        signature = f"function {node.name} ({', '.join(map(_param, node.params))})"
+        return "\n".join([*comment, *_braced(signature, body, 0)]) + "\n"
     if isinstance(node, Stmt):
         return "\n".join(_lines(node, 0))
     return _expr(node)
@@ -75,24 +103,55 @@ def _view(view: tuple[tuple[int, ...], ...]) -> str:
 
 
 def _lines(s: Stmt, depth: int) -> list[str]:
-    pad = "    " * depth
+    pad = "  " * depth
     match s:
         case Seq(stmts=stmts):
-            return [line for x in stmts for line in _lines(x, depth)] or [f"{pad}pass"]
+            return [line for x in stmts for line in _lines(x, depth)]
         case For(var=var, extent=extent, body=body, kind=kind):
-            word = "" if kind == "serial" else f"{kind} "
-            return [f"{pad}{word}for {var} in range({_expr(extent)}):", *_lines(body, depth + 1)]
+            head = f"{pad}{LOOP_WORDS.get(kind, kind)} for ({var}, 0, {_expr(extent)}){_attrs(' ', s.annotations)}"
+            return _braced(head, _lines(body, depth + 1), depth)
+        case IfThenElse(cond=cond, then=then, orelse=orelse):
+            lines = _braced(f"{pad}if ({_expr(cond)})", _lines(then, depth + 1), depth)
+            return lines if orelse is None else lines + _braced(f"{pad}else", _lines(orelse, depth + 1), depth)
+        case ScheduleBlock(name=name):
+            return _braced(f"{pad}ScheduleBlock({name})", _block(s, depth + 1), depth)
         case Store(buffer=buffer, index=index, value=value):
             return [f"{pad}{buffer}{_index(index)} = {_expr(value)}"]
+        case Reduce(buffer=buffer, index=index, op=op, value=value):
+            return [f"{pad}{buffer}{_index(index)} {UPDATE_SIGNS.get(op, op)}= {_expr(value)}"]
         case Let(name=name, value=value):
             return [f"{pad}{name} = {_expr(value)}"]
         case Init(name=name, value=value):
             return [f"{pad}{name} := {_expr(value)}"]
         case Accumulate(name=name, op=op, value=value):
-            return [f"{pad}{name} {'+' if op == 'add' else op}= {_expr(value)}"]
-        case Alloc(buffer=buffer, shape=shape, dtype=dtype):
-            return [f"{pad}{buffer} := local {dtype_text(dtype)}{_index(shape)}"]
+            return [f"{pad}{name} {UPDATE_SIGNS.get(op, op)}= {_expr(value)}"]
+        case Alloc(buffer=buffer, shape=shape, dtype=dtype, memory=memory):
+            return [f"{pad}{buffer} := {memory} {dtype_text(dtype)}{_index(shape)}"]
+        case SyncThreads():
+            return [f"{pad}__syncthreads()"]
     raise AssertionError(s)
+
+
+def _braced(head: str, body: list[str], depth: int) -> list[str]:
+    pad = "  " * depth
+    return [head, f"{pad}{{", *body, f"{pad}}}"]
+
+
+def _block(s: ScheduleBlock, depth: int) -> list[str]:
+    pad = "  " * depth
+    lines = []
+    if s.iter_vars:
+        values = ", ".join(map(_expr, s.iter_values))
+        lines.append(f"{pad}{', '.join(v.name for v in s.iter_vars)} = axis.bind({values})")
+    if s.predicate is not None:
+        lines.append(f"{pad}where ({_expr(s.predicate)})")
+    if s.annotations:
+        lines.append(_attrs(pad, s.annotations))
+    return lines + _lines(s.body, depth)
+
+
+def _attrs(before: str, annotations: Annotations) -> str:
+    return f"{before}attrs({', '.join(f'{key}: {value}' for key, value in annotations)})" if annotations else ""
 
 
 def _index(index: tuple[Expr, ...]) -> str:
@@ -129,6 +188,8 @@ def _parts(e: Expr) -> tuple[str, int]:
             return f"select({_expr(cond)}, {_expr(x)}, {_expr(y)})", ATOM
         case Cast(x=x, dtype=dtype):
             return f"{dtype_text(dtype)}({_expr(x)})", ATOM
+        case Call(name=name, args=args):
+            return f"{name}({', '.join(map(_expr, args))})", ATOM
     raise AssertionError(e)
 
 
@@ -136,7 +197,7 @@ def _const(value: bool | int | float, dtype: np.dtype) -> tuple[str, int]:
     if isinstance(value, float) and not math.isfinite(value):
         return f"{'-' if value < 0 else ''}{'nan' if math.isnan(value) else 'inf'}", NEGATION if value < 0 else ATOM
     if isinstance(value, float):
-        out = str(np.float32(value)) if dtype == np.float32 else repr(value)
+        out = f"{np.float32(value)!s}f" if dtype == np.float32 else repr(value)
     else:
         out = str(value)
     return out, NEGATION if out.startswith("-") else ATOM

@@ -76,13 +76,12 @@ def _draw(sheet: Sheet, stmt: Stmt, x: float, y: float) -> tuple[float, float]:
             width, height = max(width, w), height + h
         return width, height
     if isinstance(stmt, For):
-        word = "" if stmt.kind == "serial" else f"{stmt.kind} "
-        head = f"{word}for {stmt.var} in range({text(stmt.extent).strip()})"
+        head = text(stmt).splitlines()[0]
         inside = Sheet("")
         w, h = _draw(inside, stmt.body, 0, 0)
         width = max(w, text_width(head, SIZE, mono=True)) + 2 * MARGIN
         height = LINE + 6 + h + MARGIN / 2
-        sheet.rect(x, y + 3, width, height, COLOURS[stmt.kind], radius=6)
+        sheet.rect(x, y + 3, width, height, COLOURS.get(stmt.kind, "use"), radius=6)
         _words(sheet, x + MARGIN, y + 7, head, "bold")
         if not inside.empty:
             sheet.place(inside, x + MARGIN + inside.left, y + LINE + 9 + inside.top)
