@@ -120,7 +120,7 @@ def test_c1_a_reshape_between_two_broadcasts_is_no_part_of_a_group():
     g = group(fn, ((2, 3), F32))
     expected, = g.reference(np.arange(6, dtype=F32).reshape(2, 3))
     assert expected[0].tolist() == [[3, 3], [3, 12], [12, 12]]
-    with pytest.raises(CannotLower, match="more than adding and dropping dimensions of size 1"):
+    with pytest.raises(CannotLower, match="no common parts"):
         g.lower()
     around = group(lambda x: x.sum(1, keepdim=True).expand([2, 3]), ((2, 3), F32))
     check(around, np.arange(6, dtype=F32).reshape(2, 3))

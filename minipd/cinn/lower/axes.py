@@ -5,10 +5,16 @@ each dimension starts as an axis of its own, and each operator says which of its
 size 1 has no axis: its index is 0 whatever the loops do, which is all that broadcasting means here.
 
     x: f32[8, 16];  m = max(x, axis=1, keepdim=True): [8, 1];  y = x - m: [8, 16]
-    axes    x: (i, j)    m: (i, -)    y: (i, j)
+    axes    x: (i)(j)    m: (i)()    y: (i)(j)
 
-A group in which two dimensions of one value are found to be one axis (x + sum(x, axis=1) of a square x) is no loop
-nest; neither is one whose values disagree about the order of axes.
+A dimension may be several axes, one inside the other, where a reshape cuts it up or makes it of others:
+
+    x: [2, 12, 5] reshaped to [2, 3, 20]        axes    x: (i)(g, c)(j)    result: (i)(g)(c, j)
+
+Two things do not come out like that: two dimensions of one value that would have to be one axis (x + x.T, or x + x.sum(1)
+of a square x), and a reshape whose sizes have no common parts ([2, 3] to [3, 2]).  There an operator reads its operand at
+other positions than its own: the operand is *crossed*.  No one loop nest does that, so `analyse` refuses it, unless it
+is told that crossings may be.
 """
 
 from __future__ import annotations
@@ -17,9 +23,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from minipd.cinn.compute.table import Broadcast, Compute, Elementwise, Fill, Reduction, compute_of
+from minipd.cinn.compute.table import Broadcast, Compute, Elementwise, Fill, Indexed, Piece, Reduction, compute_of
 from minipd.cinn.lower.errors import CannotLower
-from minipd.framework.dim import DimExpr, is_symbolic, same
+from minipd.framework.dim import DimExpr, is_symbolic, prod, same
 from minipd.framework.dtype import COMPLEX
 from minipd.ir.operation import Operation
 from minipd.ir.schema import op_attrs, result_values, tensor_operands
@@ -34,17 +40,24 @@ NO_CALLS = ("pd_op.full_int_array", "pd_op.shape_only", "builtin.combine", "buil
 
 @dataclass(eq=False)
 class Axis:
-    """A loop that a group may need.  `size` is an int or symbolic; `parent` is where it went in a unification."""
+    """A loop that a group may need.  `size` is an int or symbolic; `parent` is where it went in a unification, `parts`
+    what it was cut into, outermost first."""
 
     number: int
     size: Any
     parent: Axis | None = None
+    parts: tuple[Axis, ...] = ()
 
-    def root(self) -> Axis:
+    def atoms(self) -> tuple[Axis, ...]:
+        """What it is now: itself, the axis that it was united with, or the axes that it was cut into."""
         axis = self
         while axis.parent is not None:
             axis = axis.parent
-        return axis
+        return tuple(a for part in axis.parts for a in part.atoms()) if axis.parts else (axis,)
+
+
+#: the axes of one dimension, outermost first; () for a dimension of size 1
+Dim = tuple[Axis, ...]
 
 
 @dataclass
@@ -63,6 +76,15 @@ class Call:
     def name(self) -> str:
         assert self.op.row is not None
         return self.op.row.name
+
+    def pieces(self, result: int) -> list[Piece]:
+        """What an Indexed row puts its result together from."""
+        assert isinstance(self.compute, Indexed)
+        try:
+            return self.compute.pieces(self.attrs, [v.shape for v in self.operands], [v.shape for v in self.results],
+                                       result)
+        except TypeError as error:
+            raise CannotLower(f"{self.name}: {error}") from None
 
 
 def calls_of(ops: Iterable[Operation]) -> list[Call]:
@@ -88,60 +110,178 @@ def calls_of(ops: Iterable[Operation]) -> list[Call]:
 class Axes:
     """The axes of every value, and what each reduction folds.
 
-    of: for each dimension of a value, its axis, or None where the size is 1.
-    along: the axes of each value in order, without the Nones; known once all are united (`settle`).
+    of: for each dimension of a value, its axes.
+    along: the axes of each value in order; known once all are united (`settle`).
     folded: for each reduction (by the number of its call), the axes that it folds.
-    counted: axes whose position is part of a value (arange); merged with others they would lose it.
+    apart: axes whose position counts, or along which a value is read at other places; merged with a neighbour they
+    would lose it.
+    crossed: the numbers of the calls that read an operand at other positions than their own.
     order: all axes, in an order that every value's dimensions follow; `order(last)` puts some of them last if it can.
     """
 
-    of: dict[Value, tuple[Axis | None, ...]] = field(default_factory=dict)
+    of: dict[Value, tuple[Dim, ...]] = field(default_factory=dict)
     along: dict[Value, tuple[Axis, ...]] = field(default_factory=dict)
     folded: dict[int, frozenset[Axis]] = field(default_factory=dict)
-    counted: frozenset[Axis] = frozenset()
+    apart: set[Axis] = field(default_factory=set)
+    crossed: set[int] = field(default_factory=set)
     made: list[Axis] = field(default_factory=list)
+    #: where crossings may be: the values that have each axis, so that no two of a value are united
+    holders: dict[Axis, set[Value]] | None = None
+    #: the number of the call that is being looked at
+    current: int = -1
 
     def present(self, value: Value) -> tuple[Axis, ...]:
         """The axes of a value, in order."""
         return self.along[value]
 
     def settle(self) -> None:
-        """Everything is united: each dimension has the axis that its own became.
+        """Everything is united: each dimension has the axes that its own became.
 
         Raises: CannotLower if two dimensions of a value became one.
         """
         for value, dims in self.of.items():
-            self.of[value] = own = tuple([None if a is None else a.root() for a in dims])
-            self.along[value] = along = tuple([a for a in own if a is not None])
+            self.of[value] = own = tuple([_atoms(d) for d in dims])
+            self.along[value] = along = tuple([a for d in own for a in d])
             if len(along) > 1 and len(set(along)) < len(along):
                 raise CannotLower(f"two dimensions of a {value.type()} would have to be one loop")
+        self.apart = {b for a in self.apart for b in a.atoms()}
 
-    def fresh(self, size: Any) -> Axis | None:
+    def fresh(self, size: Any) -> Dim:
         if same(size, 1):
-            return None
+            return ()
         axis = Axis(len(self.made), size)
         self.made.append(axis)
-        return axis
+        return (axis,)
 
-    def dims(self, value: Value) -> tuple[Axis | None, ...]:
+    def dims(self, value: Value) -> tuple[Dim, ...]:
         """The axes of a value; one from outside gets new ones."""
         if value not in self.of:
-            self.of[value] = tuple(map(self.fresh, value.shape))
+            self.give(value, map(self.fresh, value.shape))
         return self.of[value]
 
-    def unite(self, a: Axis | None, b: Axis | None) -> Axis | None:
-        """The two are one; a dimension of size 1 (None) goes along with any."""
-        if a is None or b is None:
-            return b if a is None else a
-        a, b = a.root(), b.root()
+    def give(self, value: Value, dims: Iterable[Dim]) -> None:
+        """The value has these axes.  (Where crossings may be, an axis that it has twice is replaced by a new one.)"""
+        found = tuple(dims)
+        if self.holders is not None:
+            seen: set[Axis] = set()
+            own = []
+            for dim, size in zip(found, value.shape, strict=True):
+                atoms = _atoms(dim)
+                if seen.intersection(atoms):
+                    self.cross(*atoms)
+                    atoms = self.fresh(size)
+                    self.cross(*atoms)
+                seen.update(atoms)
+                own.append(atoms)
+            for axis in seen:
+                self.holders.setdefault(axis, set()).add(value)
+            found = tuple(own)
+        self.of[value] = found
+
+    def cross(self, *axes: Axis) -> None:
+        """The current call reads an operand at other positions along these axes."""
+        self.crossed.add(self.current)
+        self.apart.update(axes)
+
+    # ---------------------------------------------------------------------------------------------- unification
+    def unite(self, a: Dim, b: Dim) -> Dim:
+        """Two dimensions are one; one of size 1 goes along with any."""
+        if not a or not b or a is b:
+            return a or b
+        if len(a) == len(b) == 1 and not a[0].parts and not b[0].parts and a[0].parent is b[0].parent is None:
+            self._unite_two(a[0], b[0])
+        else:
+            self.match(a, b)
+        return a
+
+    def match(self, a: Sequence[Axis], b: Sequence[Axis]) -> bool:
+        """The axes `a`, one inside the other, run through what the axes `b` do: cut each up until they correspond.
+
+        Returns whether that could be done.  Raises: CannotLower if not, where crossings may not be.
+        """
+        left, right = list(_atoms(a)), list(_atoms(b))
+        fits = True
+        if len(left) == len(right):                     # sizes that are equal by assumption
+            for x, y in zip(left, right, strict=True):
+                fits = fits and (same(x.size, y.size) or len(left) == 1)
+        else:
+            fits = False
+        if fits:
+            pairs = list(zip(left, right, strict=True))
+        else:
+            pairs = []
+            while left and right:
+                x, y = left.pop(0), right.pop(0)
+                if same(x.size, y.size):
+                    pairs.append((x, y))
+                    continue
+                rest = self._rest(x, y, left, right)
+                if rest is None:
+                    return self._no_match(a, b)
+                pairs.append(rest)
+            if left or right:
+                return self._no_match(a, b)
+        return all([self._unite_two(x, y) for x, y in pairs])
+
+    def _rest(self, x: Axis, y: Axis, left: list[Axis], right: list[Axis]) -> tuple[Axis, Axis] | None:
+        """Cut the larger of two axes, so that its inner part corresponds to ... the other's whole, from outside in."""
+        if is_symbolic(x.size) or is_symbolic(y.size):
+            return self._symbolic_rest(x, y, left, right)
+        if y.size and x.size > y.size and x.size % y.size == 0:
+            outer, inner = self._cut(x, y.size, x.size // y.size)
+            left.insert(0, inner)
+            return outer, y
+        if x.size and y.size > x.size and y.size % x.size == 0:
+            outer, inner = self._cut(y, x.size, y.size // x.size)
+            right.insert(0, inner)
+            return x, outer
+        return None
+
+    def _symbolic_rest(self, x: Axis, y: Axis, left: list[Axis], right: list[Axis]) -> tuple[Axis, Axis] | None:
+        """The same where a size is symbolic: only if the axis is, whole, the product of the other's first ones."""
+        for whole, first, rest in ((x, y, right), (y, x, left)):
+            for n in range(1, len(rest) + 1):
+                if same(prod([first.size, *(a.size for a in rest[:n])]), whole.size):
+                    inner = prod(a.size for a in rest[:n])
+                    outer_part, inner_part = self._cut(whole, first.size, inner)
+                    (left if whole is x else right).insert(0, inner_part)
+                    return (outer_part, y) if whole is x else (x, outer_part)
+        return None
+
+    def _cut(self, axis: Axis, outer: Any, inner: Any) -> tuple[Axis, Axis]:
+        parts = tuple(Axis(len(self.made) + n, size) for n, size in enumerate((outer, inner)))
+        self.made += parts
+        axis.parts = parts
+        if axis in self.apart:
+            self.apart.update(parts)
+        if self.holders is not None:
+            for part in parts:
+                self.holders[part] = set(self.holders.get(axis, ()))
+        return parts[0], parts[1]
+
+    def _no_match(self, a: Sequence[Axis], b: Sequence[Axis]) -> bool:
+        if self.holders is None:
+            raise CannotLower("the sizes of a reshape, or of dimensions that it made, have no common parts: "
+                              f"{[x.size for x in _atoms(a)]} and {[x.size for x in _atoms(b)]}")
+        self.cross(*_atoms(a), *_atoms(b))
+        return False
+
+    def _unite_two(self, a: Axis, b: Axis) -> bool:
         if a is b:
-            return a
+            return True
+        if self.holders is not None:
+            mine, others = self.holders.setdefault(a, set()), self.holders.setdefault(b, set())
+            if not mine.isdisjoint(others):
+                self.cross(a, b)
+                return False
+            mine |= others
+            others |= mine
         if a.number > b.number:
             a, b = b, a
         if is_symbolic(a.size):
             a.size = b.size                     # shape inference has checked, or assumed, that they are equal
         b.parent = a
-        return a
+        return True
 
     def order(self, last: frozenset[Axis]) -> list[Axis]:
         """Every axis once, so that the dimensions of every value are in order; those in `last` at the end if possible.
@@ -165,44 +305,63 @@ class Axes:
         return order
 
 
-def analyse(calls: Sequence[Call], operands: Sequence[Value]) -> Axes:
+def _atoms(dim: Sequence[Axis]) -> Dim:
+    """What a dimension's axes are by now."""
+    if len(dim) == 1:
+        axis = dim[0]
+        return (axis,) if axis.parent is None and not axis.parts else axis.atoms()
+    return tuple([b for a in dim for b in a.atoms()])
+
+
+# ----------------------------------------------------------------------------------------------------- analysis
+def analyse(calls: Sequence[Call], operands: Sequence[Value], crossings: bool = False) -> Axes:
     """The axes of a group; `operands` are the values from outside that it reads.
 
+    crossings: whether operators may read operands at other positions than their own.
     Raises: CannotLower if it is no loop nest.
     """
-    axes = Axes()
+    axes = Axes(holders={} if crossings else None)
     for value in operands:
         axes.dims(value)
-    folded: dict[int, tuple[Axis | None, ...]] = {}
+    folded: dict[int, tuple[Dim, ...]] = {}
     for call in calls:
+        axes.current = call.number
         match call.compute:
             case Elementwise():
                 _elementwise(axes, call)
-            case Fill():
+            case Fill(step=step):
                 for result in call.results:
-                    axes.of[result] = tuple(map(axes.fresh, result.shape))
+                    axes.give(result, map(axes.fresh, result.shape))
+                    if step:
+                        axes.apart.update(a for dim in axes.of[result] for a in dim)
                     if call.operands:           # full_like: the loops of what it is like
                         _align(axes, result, call.operands[0])
             case Broadcast(dims=dims):
-                _through(axes, call, _dims(call, dims))
-                _stretches_or_not(call.operands[0], call.results[0])
+                found = _dims(call, dims)
+                if found is None:
+                    _reshape(axes, call)
+                else:
+                    _through(axes, call, found)
+                    _stretches_or_not(call.operands[0], call.results[0])
                 if len(call.operands) > 1:      # expand_as: the loops of the target
                     _align(axes, call.results[0], call.operands[1])
             case Reduction(dims=dims):
                 kept = _dims(call, dims)
+                assert kept is not None
                 _through(axes, call, kept)
                 folded[call.number] = tuple(a for i, a in enumerate(axes.dims(call.operands[0])) if i not in kept)
                 if len(call.operands) > 1:      # reduce_as
                     _stretches_or_not(call.results[0], call.operands[0])
                     _align(axes, call.results[0], call.operands[1])
+            case Indexed():
+                for k in range(len(call.results)):
+                    _indexed(axes, call, k)
     axes.settle()
-    axes.folded = {n: frozenset(a.root() for a in dims if a is not None) for n, dims in folded.items()}
-    axes.counted = frozenset(a for call in calls if isinstance(call.compute, Fill) and call.compute.step
-                             for a in axes.present(call.results[0]))
+    axes.folded = {n: frozenset(a for dim in dims for a in _atoms(dim)) for n, dims in folded.items()}
     return axes
 
 
-def _dims(call: Call, dims: Any) -> tuple[int | None, ...]:
+def _dims(call: Call, dims: Any) -> tuple[int | None, ...] | None:
     try:
         return dims(call.attrs, call.operands[0].shape, call.results[0].shape)
     except TypeError as error:
@@ -213,7 +372,16 @@ def _through(axes: Axes, call: Call, dims: tuple[int | None, ...]) -> None:
     """The result has the operand's axes where it has its dimensions."""
     own = axes.dims(call.operands[0])
     result = call.results[0]
-    axes.of[result] = tuple(axes.fresh(n) if i is None else own[i] for i, n in zip(dims, result.shape, strict=True))
+    axes.give(result, [axes.fresh(n) if i is None else own[i] for i, n in zip(dims, result.shape, strict=True)])
+
+
+def _reshape(axes: Axes, call: Call) -> None:
+    """The elements in the same order: what the operand's axes run through, the result's do."""
+    own = [a for dim in axes.dims(call.operands[0]) for a in dim]
+    result = call.results[0]
+    new = tuple(map(axes.fresh, result.shape))
+    axes.give(result, new)
+    axes.match(own, [a for dim in new for a in dim])
 
 
 def _align(axes: Axes, value: Value, other: Value) -> None:
@@ -232,7 +400,7 @@ def _stretches_or_not(small: Value, large: Value) -> None:
 
 def _elementwise(axes: Axes, call: Call) -> None:
     for result in call.results:
-        dims: list[Axis | None] = [None] * len(result.shape)
+        dims: list[Dim] = [()] * len(result.shape)
         for operand in call.operands:
             _stretches_or_not(operand, result)
             own = axes.dims(operand)
@@ -240,4 +408,26 @@ def _elementwise(axes: Axes, call: Call) -> None:
             for i, axis in enumerate(own, lead):
                 if axis is not dims[i]:
                     dims[i] = axes.unite(dims[i], axis)
-        axes.of[result] = tuple(dims)
+        axes.give(result, dims)
+
+
+def _indexed(axes: Axes, call: Call, k: int) -> None:
+    """Dimensions that a piece takes over as they are have the operand's axes; others are read at computed places."""
+    result = call.results[k]
+    dims: list[Dim] = [()] * len(result.shape)
+    pieces = call.pieces(k)
+    for piece in pieces:
+        if piece.operand is None:
+            continue
+        own = axes.dims(call.operands[piece.operand])
+        for d, at in enumerate(piece.index):
+            if isinstance(at, int) and own[d] is not dims[at]:
+                dims[at] = axes.unite(dims[at], own[d])
+            elif not isinstance(at, int):
+                axes.apart.update(_atoms(own[d]))
+    for d, n in enumerate(result.shape):
+        if not dims[d]:
+            dims[d] = axes.fresh(n)
+    counted = {d for piece in pieces for d in piece.counts}
+    axes.apart.update(a for d in counted for a in _atoms(dims[d]))
+    axes.give(result, dims)

@@ -64,7 +64,7 @@ class Loops:
         return groups
 
     def _inseparable(self, a: Axis, b: Axis) -> bool:
-        if {a, b} & self.axes.counted:
+        if {a, b} & self.axes.apart:
             return False
         for v in self.arrays:
             own = self.axes.present(v)
@@ -85,7 +85,10 @@ class Loops:
         raise CannotLower(f"no array has the symbolic size {prod(a.size for a in group)}")
 
     def _param(self, name: str, value: Value, output: bool) -> Param:
-        view = tuple(tuple(i for i, a in enumerate(self.axes.of[value]) if a in loop.axes) for loop in self.of(value))
+        if any(len(dim) > 1 for dim in self.axes.of[value]):
+            raise CannotLower(f"a dimension of a {value.type()} would have to be several loops")
+        view = tuple(tuple(i for i, dim in enumerate(self.axes.of[value]) if set(dim) & set(loop.axes))
+                     for loop in self.of(value))
         plain = view == tuple((i,) for i in range(len(value.shape)))
         return Param(name, value.dtype, len(view), output, None if plain else view)
 

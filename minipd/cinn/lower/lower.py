@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from minipd.cinn.compute.scalar import Scalar
-from minipd.cinn.compute.table import Broadcast, Elementwise, Fill, Reduction, compute_dtype
+from minipd.cinn.compute.table import Broadcast, Elementwise, Fill, Indexed, Reduction, compute_dtype
 from minipd.cinn.ir.ast import (
     BOOL,
     INT64,
@@ -274,6 +274,8 @@ class _Lowering:
                 return (cast(simplify_expression(position), compute_dtype(call.results[0].dtype)),)
             case Broadcast():
                 return (env[call.operands[0]],)
+            case Indexed():
+                raise CannotLower(f"{call.name} reads its operands at other places")
             case Reduction():
                 if self.axes.folded[call.number]:
                     raise CannotLower(f"the result of {call.name} is read before its loop is over")
