@@ -19,13 +19,13 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from minipd.cinn.compile import compile_groups, function_of
-from minipd.cinn.compute.table import compute_of
+from minipd.cinn.compute.table import Indexed, compute_of
 from minipd.cinn.dialect import FUSION
 from minipd.cinn.frontend import build_groups
 from minipd.cinn.lower import CannotLower
-from minipd.cinn.parts import SHAPES, WHOLE, prepare
+from minipd.cinn.parts import WHOLE, prepare
 from minipd.cinn.schedule import ScheduleError
-from minipd.decomposition.table import COLUMN
+from minipd.decomposition.table import stands_for_several
 from minipd.framework.row import Row, Trait
 from minipd.ir.builder import Builder
 from minipd.ir.dce import remove_dead_ops
@@ -82,7 +82,7 @@ def _list_each_once(group: Operation) -> None:
 
 def _stands_for_several(op: Operation) -> bool:
     row = op.row
-    if row is None or row.dialect != "pd_op" or COLUMN not in row.columns or row.name in (*SHAPES, *WHOLE):
+    if row is None or row.dialect != "pd_op" or not stands_for_several(row) or row.name in WHOLE:
         return False
     if row.name in FINISHED and op_attrs(op)["activation"] not in DEAR:
         return False
@@ -125,7 +125,9 @@ def _template(program: Program, op: Operation) -> Program | None:
 
 def _could_be_in_a_loop(op: Operation) -> bool:
     row: Row | None = op.row
-    return row is not None and compute_of(row) is not None and not row.view and IrTrait.CONSTANT not in op.info.traits
+    if row is None or row.view or IrTrait.CONSTANT in op.info.traits:
+        return False
+    return not isinstance(compute_of(row), Indexed | None)
 
 
 def _put(template: Program, op: Operation) -> None:

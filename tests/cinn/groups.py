@@ -7,7 +7,7 @@ import numpy as np
 
 from minipd.cinn.ir.ast import Function
 from minipd.cinn.ir.interpreter import interpret
-from minipd.cinn.lower import lower_group
+from minipd.cinn.lower import blocks, lower_group
 from minipd.framework import dtype as dtypes
 from minipd.framework.meta import Meta
 from minipd.ir.evaluate import evaluate
@@ -27,6 +27,10 @@ class Group:
 
     def lower(self) -> Function:
         return lower_group(self.ops, self.operands, self.results)
+
+    def blocks(self, **options) -> Function:
+        """In block form."""
+        return blocks.lower_group(self.ops, self.operands, self.results, **options)
 
     def reference(self, *arrays):
         """What library kernels give: the meaning of the group."""

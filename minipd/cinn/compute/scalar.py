@@ -55,6 +55,12 @@ class Scalar:
     def __pow__(self, other: Any) -> Scalar:
         return self._binary("pow", other)
 
+    def __floordiv__(self, other: Any) -> Scalar:
+        return self._binary("floordiv", other)
+
+    def __mod__(self, other: Any) -> Scalar:
+        return self._binary("mod", other)
+
     def __radd__(self, other: Any) -> Scalar:
         return self._lift(other) + self
 

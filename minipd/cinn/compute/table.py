@@ -68,13 +68,13 @@ class Piece(NamedTuple):
     """Where a result's elements come from, for a part of it.
 
     operand: which operand; None for the number `value`.
-    index: for each dimension of the operand, the dimension of the result that it is, or where to read along it.
+    places: for each dimension of the operand, the dimension of the result that it is, or where to read along it.
     where: which elements of the result these are; None: all that no piece before it has.
-    counts: the dimensions of the result that `index` and `where` ask for.
+    counts: the dimensions of the result that `places` and `where` ask for.
     """
 
     operand: int | None
-    index: tuple[int | Place, ...] = ()
+    places: tuple[int | Place, ...] = ()
     where: Place | None = None
     counts: tuple[int, ...] = ()
     value: Any = 0

@@ -43,6 +43,8 @@ Every Expr has a dtype; `__post_init__` checks it, so that an ill-typed tree can
   "shared" arrays belong to one GPU block, "local" ones (there) to one thread.
 * `Param.view` lists, for each axis of the buffer, which adjacent axes of the caller's array it merges:
   ((0, 1), (2,)) reads f32[B, S, D] as f32[B*S, D].  Axes of size 1 may be left out.  None: the array as it is.
+  Instead of an axis, (axis, n) is a part of n elements of one that is cut up, (axis, -n) one n-th of its elements:
+  ((0,), ((1, -4),), ((1, 4), 2)) reads f32[B, S, D] as f32[B, S/4, 4*D].
   Indices, `ndim` and Dim speak of the buffer, that is, of the merged array; `viewed(param, array)` makes it.
 
 The meaning of a Function is what `interpreter` does with it.
@@ -110,7 +112,7 @@ class Param:
     dtype: np.dtype
     ndim: int
     output: bool = False
-    view: tuple[tuple[int, ...], ...] | None = None
+    view: tuple[tuple[int | tuple[int, int], ...], ...] | None = None
 
     def __post_init__(self) -> None:
         if self.view is not None and len(self.view) != self.ndim:
@@ -142,4 +144,11 @@ def viewed(param: Param, array: Any) -> Any:
     """
     if param.view is None:
         return array
-    return array.reshape([math.prod(array.shape[a] for a in axes) for axes in param.view])
+    return array.reshape([math.prod(_extent(array.shape, a) for a in axes) for axes in param.view])
+
+
+def _extent(shape: tuple[int, ...], axis: int | tuple[int, int]) -> int:
+    """The size of an axis, or of a part of one."""
+    if isinstance(axis, int):
+        return shape[axis]
+    return axis[1] if axis[1] >= 0 else shape[axis[0]] // -axis[1]

@@ -98,8 +98,10 @@ def _param(p: Param) -> str:
     return f"{p.name}: {dtype_text(p.dtype)}[{axes}]{view}{' out' if p.output else ''}"
 
 
-def _view(view: tuple[tuple[int, ...], ...]) -> str:
-    return "[" + ", ".join("*".join(map(str, axes)) or "-" for axes in view) + "]"
+def _view(view: tuple[tuple[int | tuple[int, int], ...], ...]) -> str:
+    def axis(a: int | tuple[int, int]) -> str:
+        return str(a) if isinstance(a, int) else f"{a[0]}[{a[1]}]" if a[1] >= 0 else f"{a[0]}/{-a[1]}"
+    return "[" + ", ".join("*".join(map(axis, axes)) or "-" for axes in view) + "]"
 
 
 def _lines(s: Stmt, depth: int) -> list[str]:

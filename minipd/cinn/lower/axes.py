@@ -11,10 +11,10 @@ A dimension may be several axes, one inside the other, where a reshape cuts it u
 
     x: [2, 12, 5] reshaped to [2, 3, 20]        axes    x: (i)(g, c)(j)    result: (i)(g)(c, j)
 
-Two things do not come out like that: two dimensions of one value that would have to be one axis (x + x.T, or x + x.sum(1)
-of a square x), and a reshape whose sizes have no common parts ([2, 3] to [3, 2]).  There an operator reads its operand at
-other positions than its own: the operand is *crossed*.  No one loop nest does that, so `analyse` refuses it, unless it
-is told that crossings may be.
+Two things do not come out like that: two dimensions of one value that would have to be one axis (x + x.T, or
+x + x.sum(1) of a square x), and a reshape whose sizes have no common parts ([2, 3] to [3, 2]).  There an operator reads
+its operand at other positions than its own: the operand is *crossed*.  No one loop nest does that, so `analyse` refuses
+it, unless it is told that crossings may be.
 """
 
 from __future__ import annotations
@@ -420,7 +420,7 @@ def _indexed(axes: Axes, call: Call, k: int) -> None:
         if piece.operand is None:
             continue
         own = axes.dims(call.operands[piece.operand])
-        for d, at in enumerate(piece.index):
+        for d, at in enumerate(piece.places):
             if isinstance(at, int) and own[d] is not dims[at]:
                 dims[at] = axes.unite(dims[at], own[d])
             elif not isinstance(at, int):
