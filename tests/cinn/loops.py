@@ -72,18 +72,19 @@ def column_sum(chunks=3, dtype=F32):
 
 
 def run_all(function, compiler, inputs, shapes, threads=False):
-    """The outputs by each way of running a kernel: called; serially in 3 tasks; if `threads`, by threads in 3 tasks."""
+    """The outputs by each way of running a kernel: called; serially in 3 tasks; if `threads`, by 2 threads in 3 tasks,
+    and in more tasks than there is work."""
     kernel = Kernel(function, compiler)
     results = []
     dtypes = [p.dtype for p in function.params if p.output]
-    for way in (None, (False, 3), *([(True, 3)] if threads else [])):
+    for way in (None, (3, 1), *([(3, 2), (50, 2)] if threads else [])):
         outputs = [np.empty(s, d) for s, d in zip(shapes, dtypes, strict=True)]
         if way is None:
             kernel(inputs, outputs)
         elif all(y.size for y in outputs):
-            threaded, tasks = way
             arrays = [kernel._fitted(p, a, 0) for p, a in zip(function.params, (*inputs, *outputs), strict=True)]
-            compiler.build(function, kernel.source, threaded)(tasks, *arrays)
+            for call in kernel.calls(kernel.version(), arrays, *way):
+                call()
         results.append(outputs)
     return results
 

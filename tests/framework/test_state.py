@@ -34,6 +34,7 @@ ALLOWED = {
     "cinn/runtime/compiler.py": {
         "process_compiler": "machine code that this process has loaded; what a rank computes does not depend on it",
         "machine_key": ANSWERS, "_helpers": ANSWERS},
+    "cinn/runtime/threads.py": {"task_driver": "the threads of the process"},
     "ir/attribute.py": {"KINDS": IMPORTED, "FROM_PYTHON": IMPORTED},
     "ir/interfaces.py": {"INTERFACES": IMPORTED},
     "ir/paddle/form.py": {"LOADS": IMPORTED, "SAVES": IMPORTED, "WHOLES": IMPORTED},

@@ -30,8 +30,8 @@ from minipd.cinn.ir.operators import BINARY
 __all__ = ["Expressions", "constant", "dtype_name", "python_name"]
 
 #: Names that the text uses itself.
-RESERVED = {*keyword.kwlist, *keyword.softkwlist, "np", "math", "scalar", "libm", "prange", "range", "abs", "tasks",
-            "task", "start", "stop"}
+RESERVED = {*keyword.kwlist, *keyword.softkwlist, "np", "math", "scalar", "libm", "range", "abs", "phase", "task",
+            "tasks", "start", "stop"}
 
 #: What stands between operands: Python's `and` and `or` would be branches.
 INFIX = {**{name: operator.sign for name, operator in BINARY.items()}, "and": "&", "or": "|"}

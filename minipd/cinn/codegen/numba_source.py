@@ -1,15 +1,14 @@
 """A loop-IR function as the source text of a numba kernel.
 
-    def rms_norm(tasks, x, w, y):
+    def rms_norm(task, tasks, x, w, y):
         # square, mean, rsqrt, multiply
         x_dim0 = x.shape[0]
-        for task in prange(tasks):
-            for i in range(x_dim0 * task // tasks, x_dim0 * (task + 1) // tasks):
-                ...
+        for i in range(x_dim0 * task // tasks, x_dim0 * (task + 1) // tasks):
+            ...
 
-The kernel takes the number of tasks into which an outermost parallel loop is cut, then the function's arrays.  One text
-serves both ways of compiling it: numba reads `prange` as `range` unless it compiles with threads.  The text is the same
-for the same function, always; kernels on disk are found by it.
+A call does one of the `tasks` into which an outermost parallel loop is cut; threads call it at once.  A function with
+several phases (see `phases`) takes the number of one first, and scratch arrays after its own.  The text is the same for
+the same function, always; kernels on disk are found by it.
 
 What the text takes care of, because it decides whether LLVM vectorizes a loop, or whether the numbers are right:
 
@@ -19,7 +18,7 @@ What the text takes care of, because it decides whether LLVM vectorizes a loop, 
   puts in the place of a number is hidden in loops that look for the largest one.
 * Selections and extrema are single instructions, exp, log, tanh, erf, sin, cos of float32 polynomials (`scalar`,
   `math`).
-* 0-D arrays come as [1] arrays: within threads numba makes plain scalars of them.
+* 0-D arrays come as [1] arrays: numba indexes them by no empty tuple.
 * float16 and bfloat16 arrays are uint16 arrays of their bits; scalars of these dtypes are float32 that they can hold.
 """
 
@@ -31,6 +30,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from minipd.cinn.codegen.expressions import COUNTER, NEGATION, Expressions, constant, dtype_name, python_name
+from minipd.cinn.codegen.phases import Phase, phases_of
 from minipd.cinn.ir.ast import (
     STORAGE_ONLY,
     Accumulate,
@@ -67,20 +67,18 @@ def numba_source(function: Function) -> str:
     import math as libm
     <BLANKLINE>
     import numpy as np
-    from numba import prange
     <BLANKLINE>
     from minipd.cinn.codegen import math, scalar
     <BLANKLINE>
     <BLANKLINE>
-    def double(tasks, x, y):
+    def double(task, tasks, x, y):
         # scale
         x_dim0 = x.shape[0]
-        for task in prange(tasks):
-            start, stop = x_dim0 * task // tasks, x_dim0 * (task + 1) // tasks
-            x_part = x[start:stop]
-            y_part = y[start:stop]
-            for i in range(stop - start):
-                y_part[i] = x_part[i] * np.float32(2.0)
+        start, stop = x_dim0 * task // tasks, x_dim0 * (task + 1) // tasks
+        x_part = x[start:stop]
+        y_part = y[start:stop]
+        for i in range(stop - start):
+            y_part[i] = x_part[i] * np.float32(2.0)
     <BLANKLINE>
     """
     return _Writer(function).module()
@@ -92,28 +90,48 @@ class _Writer(Expressions):
         self.function = function
         self.lines: list[str] = []
         self.depth = 0
-        #: inside a parallel loop: it is the outermost that is cut into tasks
-        self.in_parallel = False
         self.allocated: set[int] = set()
 
     # ------------------------------------------------------------------------------------------------- the frame
     def module(self) -> str:
-        f = self.function
-        for param in f.params:
-            self.declare(param.name, ("array", param.name))
-        name = python_name(f.name)
-        head = ["import math as libm", "", "import numpy as np", "from numba import prange", "",
+        f, cut = self.function, phases_of(self.function)
+        several = len(cut.phases) > 1
+        arrays = [self.declare(param.name, ("array", param.name)) for param in f.params]
+        arrays += [self.declare(alloc.buffer, ("array", alloc.dtype, len(alloc.shape))) for alloc in cut.scratch]
+        taken = ", ".join([*(["phase"] if several else []), "task", "tasks", *arrays])
+        head = ["import math as libm", "", "import numpy as np", "",
                 "from minipd.cinn.codegen import math, scalar", "", "",
-                f"def {name}({', '.join(['tasks', *(self.scope[p.name] for p in f.params)])}):"]
+                f"def {python_name(f.name)}({taken}):"]
         with self.indented():
             for line in _wrapped(f.comment):
                 self.write(f"# {line}")
             for dim in _dims(f):
                 self.write(f"{self.dim(dim)} = {self.scope[dim.param]}.shape[{dim.axis}]")
-            self.statement(f.body)
+            for let in cut.before:
+                self.statement(let)
+            for number, phase in enumerate(cut.phases):
+                if several:
+                    self.write(f"{'elif' if number else 'if'} phase == {number}:")
+                    with self.indented():
+                        self.phase(phase, cut.kept)
+                else:
+                    self.phase(phase, cut.kept)
             if not self.lines:
                 self.write("pass")
         return "\n".join([*head, *self.lines, ""])
+
+    def phase(self, phase: Phase, kept: dict[Var, str]) -> None:
+        for v in phase.takes:
+            cell = self.scope[kept[v]]
+            self.write(f"{self.declare(v.name, ('scalar', v.dtype))} = {cell}[0]")
+        for s in phase.stmts:
+            if phase.parallel:
+                assert isinstance(s, For)
+                self.parallel(s)
+            else:
+                self.statement(s)
+        for v in phase.leaves:
+            self.write(f"{self.scope[kept[v]]}[0] = {self.scope[v.name]}")
 
     def write(self, line: str) -> None:
         self.lines.append("    " * self.depth + line)
@@ -132,8 +150,6 @@ class _Writer(Expressions):
                 for x in stmts:
                     self.statement(x)
                 self.scope = before
-            case For(kind="parallel") if not self.in_parallel:
-                self.parallel(s)
             case For():
                 self.loop(s, f"range({self.expression(s.extent)})")
             case Let(name=name, value=value) | Init(name=name, value=value):
@@ -190,22 +206,18 @@ class _Writer(Expressions):
         self.write(f"{self.declare(s.buffer, ('array', s.dtype, len(s.shape)))} = np.empty(({shape},), {dtype})")
 
     def parallel(self, s: For) -> None:
-        """Cut a loop into tasks.  What each iteration would allocate, each task has once, where that is possible."""
+        """A task's share of a loop.  What each iteration would allocate, each task has once, where that is possible."""
         before = dict(self.scope)
         extent = self.expression(s.extent, at_least=NEGATION)
         bounds = f"{extent} * task // tasks", f"{extent} * (task + 1) // tasks"
-        self.in_parallel = True
-        self.write("for task in prange(tasks):")
-        with self.indented():
-            for alloc in _hoistable(s):
-                self.allocate(alloc)
-                self.allocated.add(id(alloc))
-            if any(isinstance(x, For) for x in statements(s.body)):
-                self.loop(s, f"range({', '.join(bounds)})")
-            else:
-                self.write(f"start, stop = {', '.join(bounds)}")
-                self.flat(s)
-        self.in_parallel = False
+        for alloc in _hoistable(s):
+            self.allocate(alloc)
+            self.allocated.add(id(alloc))
+        if any(isinstance(x, For) for x in statements(s.body)):
+            self.loop(s, f"range({', '.join(bounds)})")
+        else:
+            self.write(f"start, stop = {', '.join(bounds)}")
+            self.flat(s)
         self.scope = before
 
     def flat(self, s: For) -> None:

@@ -22,7 +22,7 @@ def build_versions(versions: Sequence[Version], comm: Any = None) -> list[Kernel
     """
     if comm is not None and comm.size > 1:
         own = {_key(v): v for v in versions
-               if not v.kernel.compiler.has(v.kernel.function, v.kernel.source, v.threaded, v.strided)}
+               if not v.kernel.compiler.has(v.kernel.function, v.kernel.source, v.strided)}
         wanted: dict[tuple, list[int]] = {}
         for rank, keys in enumerate(comm.all_gather_object(sorted(own))):
             for key in keys:
@@ -35,10 +35,10 @@ def build_versions(versions: Sequence[Version], comm: Any = None) -> list[Kernel
     return [_attempt(v) for v in versions]
 
 
-def _key(version: Version) -> tuple[str, bool, tuple[int, ...]]:
+def _key(version: Version) -> tuple[str, tuple[int, ...]]:
     """What is the same for versions of the same content, on all ranks."""
-    kernel, threaded, strided = version
-    return content_key(kernel.function, kernel.source), threaded, strided
+    kernel, strided = version
+    return content_key(kernel.function, kernel.source), strided
 
 
 def _attempt(version: Version) -> KernelError | None:

@@ -10,31 +10,21 @@ import platform
 import sys
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
 from minipd.cinn.codegen.expressions import python_name
-from minipd.cinn.ir.ast import STORAGE_ONLY, Function, Param
-from minipd.cinn.runtime.store import Store, machine_code
+from minipd.cinn.codegen.phases import phases_of
+from minipd.cinn.ir.ast import STORAGE_ONLY, Function
+from minipd.cinn.runtime.machine import MachineCode, compiled, loaded
+from minipd.cinn.runtime.store import Store
 from minipd.framework.environment import cache_folder
+from minipd.framework.files import reason
 
 __all__ = ["Compiler", "KernelError", "Statistics", "process_compiler"]
-
-#: Floats may be contracted and reassociated, and zeros lose their sign.  Never nnan and ninf: NaN and inf mean in a
-#: kernel what they mean in numpy.  Not arcp either: with it LLVM computes 1 / sqrt(x) by the processor's estimate and a
-#: step of Newton's, which is NaN for 0 and for inf.  `numba_source` multiplies by reciprocals where they pay.
-FASTMATH = {"contract", "reassoc", "nsz"}
-
-#: Threads for the task loop and nothing else: numba's own fusions would move code between loops that depend on each
-#: other through slices, which it does not see.
-THREADED = {"prange": True, "fusion": False, "numpy": False, "setitem": False, "reduction": False,
-            "inplace_binop": False, "comprehension": False, "stencil": False}
-
 
 class KernelError(Exception):
     """A function of the loop IR that no kernel could be built for; the message names it and says why.
@@ -63,13 +53,12 @@ class Compiler:
     def __init__(self, folder: Path) -> None:
         self.store = Store(folder)
         self.statistics = Statistics()
-        self._built: dict[tuple[str, bool, tuple[int, ...]], Callable[..., None]] = {}
+        self._built: dict[tuple[str, tuple[int, ...]], MachineCode] = {}
         # Ranks may be threads: two must not build one kernel at once.
         self._lock = threading.RLock()
 
-    def build(self, function: Function, source: str, threaded: bool,
-              strided: tuple[int, ...] = ()) -> Callable[..., None]:
-        """The compiled function; its arguments are the number of tasks and an array per parameter.
+    def build(self, function: Function, source: str, strided: tuple[int, ...] = ()) -> MachineCode:
+        """The function's machine code.
 
         Args:
             strided: the numbers of the parameters whose arrays may have any strides; the others are C-contiguous.
@@ -78,46 +67,47 @@ class Compiler:
         """
         key = content_key(function, source)
         with self._lock:
-            kernel = self._built.get((key, threaded, strided))
-            if kernel is None:
+            code = self._built.get((key, strided))
+            if code is None:
                 start = time.perf_counter()
                 try:
-                    kernel = self._built[key, threaded, strided] = self._build(function, source, key, threaded, strided)
+                    code = self._built[key, strided] = self._build(function, source, key, strided)
                 except Exception as error:
                     raise KernelError(f"no kernel could be built for {function.name} ({', '.join(function.comment)}): "
                                       f"{type(error).__name__}: {error}") from error
                 self.statistics.seconds += time.perf_counter() - start
-            return kernel
+            return code
 
-    def has(self, function: Function, source: str, threaded: bool, strided: tuple[int, ...] = ()) -> bool:
+    def has(self, function: Function, source: str, strided: tuple[int, ...] = ()) -> bool:
         """Whether `build` needs to compile nothing, as far as can be told without trying."""
         key = content_key(function, source)
-        return (key, threaded, strided) in self._built or (
-            self.store.folder / self._file(function, key, threaded, strided)).exists()
+        return (key, strided) in self._built or (self.store.folder / self._file(function, key, strided)).exists()
 
-    def _file(self, function: Function, key: str, threaded: bool, strided: tuple[int, ...] = ()) -> str:
-        version = "_".join(["threaded" if threaded else "serial", *map(str, strided)])
+    def _file(self, function: Function, key: str, strided: tuple[int, ...]) -> str:
+        version = "_".join(["strided", *map(str, strided)]) if strided else "contiguous"
         return f"{python_name(function.name)}_{key}.{version}.{machine_key()}.bin"
 
-    def _build(self, function: Function, source: str, key: str, threaded: bool,
-               strided: tuple[int, ...]) -> Callable[..., None]:
-        numba = loaded_numba()
-        name = python_name(function.name)
+    def _build(self, function: Function, source: str, key: str, strided: tuple[int, ...]) -> MachineCode:
+        loaded_numba()
+        name, file = python_name(function.name), self._file(function, key, strided)
         text = f"{name}_{key}.py"
         self.store.save_source(text, source)
+        payload = self.store.load(file)
+        if payload is not None:
+            try:
+                code = loaded(payload)
+            except Exception as error:                      # written by another build of numba or LLVM
+                self.store.warn(f"the compiled kernel {self.store.folder / file} cannot be loaded: {reason(error)}.  "
+                                "It is compiled anew")
+            else:
+                self.statistics.loaded += 1
+                return code
         module = module_of(f"minipd_kernel_{key}", source, str(self.store.folder / text))
-        options: dict[str, Any] = {"parallel": THREADED} if threaded else {}
-        dispatcher = numba.njit(fastmath=FASTMATH, error_model="numpy", nogil=True, no_cfunc_wrapper=True,
-                                **options)(getattr(module, name))
-        dispatcher._cache = code = machine_code(self.store, self._file(function, key, threaded, strided))
-        types = (numba_type(p, "A" if n in strided else "C") for n, p in enumerate(function.params))
-        dispatcher.compile(numba.void(numba.int64, *types))
-        dispatcher.disable_compile()
-        if code.loaded:
-            self.statistics.loaded += 1
-        else:
-            self.statistics.compiled += 1
-        return dispatcher
+        arrays = [(dtype, ndim, "A" if n in strided else "C") for n, (dtype, ndim) in enumerate(_arrays(function))]
+        code = compiled(getattr(module, name), arrays, phases=len(phases_of(function).phases) > 1)
+        self.store.save(file, code.to_bytes())
+        self.statistics.compiled += 1
+        return code
 
 
 @functools.cache
@@ -135,16 +125,24 @@ def loaded_numba() -> ModuleType:
 def content_key(function: Function, source: str) -> str:
     """What a kernel depends on apart from the machine: its text, the types of its arrays, which the text need not show
     (a copy reads alike for all), the functions that it calls, the flags."""
-    types = " ".join(f"{p.dtype}[{p.ndim}]" for p in function.params)
+    types = " ".join(f"{dtype}[{ndim}]" for dtype, ndim in _arrays(function))
     return hashlib.sha256(f"{source}\0{types}\0{_helpers()}".encode()).hexdigest()[:20]
+
+
+def _arrays(function: Function) -> list[tuple[np.dtype, int]]:
+    """The types of what the machine code takes: parameters, then scratch arrays.  Arrays without axes come with one,
+    those of dtypes that numba does not have as their bits."""
+    found = [(p.dtype, p.ndim) for p in function.params]
+    found += [(a.dtype, len(a.shape)) for a in phases_of(function).scratch]
+    return [(np.dtype(np.uint16) if dtype in STORAGE_ONLY else dtype, ndim or 1) for dtype, ndim in found]
 
 
 @functools.cache
 def _helpers() -> str:
     from minipd.cinn.codegen import inline, math, scalar
+    from minipd.cinn.runtime import machine
     from minipd.framework import numba_setup
-    texts = [inspect.getsource(module) for module in (inline, scalar, math, numba_setup)]
-    return "\0".join([*texts, repr(sorted(FASTMATH)), repr(THREADED)])
+    return "\0".join(inspect.getsource(module) for module in (inline, scalar, math, machine, numba_setup))
 
 
 @functools.cache
@@ -160,18 +158,10 @@ def machine_key() -> str:
 
 
 def module_of(name: str, source: str, path: str) -> ModuleType:
-    """A module of the source.  It must be in sys.modules: compiled code from the store names the module it is from."""
+    """A module of the source."""
     module = ModuleType(name)
     module.__file__ = path
-    sys.modules[name] = module
     # Tracebacks and numba's messages show lines of the text, whether or not the file could be written.
     linecache.cache[path] = (len(source), None, source.splitlines(keepends=True), path)
     exec(compile(source, path, "exec"), module.__dict__)
     return module
-
-
-def numba_type(param: Param, layout: str) -> Any:
-    """The type of a parameter's array, [1] for a 0-D one; layout "C" is contiguous, "A" has any strides."""
-    numba = loaded_numba()
-    dtype = np.dtype(np.uint16) if param.dtype in STORAGE_ONLY else param.dtype
-    return numba.types.Array(numba.from_dtype(dtype), param.ndim or 1, layout)

@@ -1,7 +1,7 @@
-"""Calling a kernel: which version, on which arrays.
+"""Calling a kernel: which version, on which arrays, by how many threads.
 
-A kernel has a serial and a threaded version, each built when it is first wanted.  Threads start to pay at about
-64 Ki elements: waking them takes some microseconds.
+Threads start to pay at about 64 Ki elements: waking them takes some microseconds.  The same machine code serves with
+threads and without.
 
 Big inputs that are not contiguous, such as a slice of columns, have a version for any strides, again built when it is
 wanted.  Measured with x + x of float32[2048, 2048] and one thread, against copying the input first: the left half of
@@ -11,6 +11,7 @@ half a second of compiling would not pay.  So are arrays whose axes the function
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -18,45 +19,47 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minipd.cinn.codegen.numba_source import numba_source
-from minipd.cinn.ir.ast import STORAGE_ONLY, Function, Param, viewed
+from minipd.cinn.codegen.phases import phases_of
+from minipd.cinn.ir.ast import Alloc, Function, Param, viewed
+from minipd.cinn.ir.walk import statements
 from minipd.cinn.overwriting import overwritable
 from minipd.cinn.runtime.aliases import in_place
-from minipd.cinn.runtime.compiler import Compiler, loaded_numba, process_compiler
+from minipd.cinn.runtime.compiler import Compiler, process_compiler
+from minipd.cinn.runtime.machine import MachineCode, array_words
+from minipd.cinn.runtime.scratch import scratch_arrays
+from minipd.cinn.runtime.threads import allowed_threads, task_driver
 
 __all__ = ["Kernel", "Version", "compile_function"]
 
 #: Elements of the largest array from which threads pay.
 THREADS_FROM = 1 << 16
 
+_C_FUNCTION = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
+
 #: ways to pass an array
 AS_IT_IS, STRIDED, COPIED = "as it is", "strided", "copied"
 
 
-def compile_function(function: Function, elements: int = 0, compiler: Compiler | None = None) -> Kernel:
+def compile_function(function: Function, compiler: Compiler | None = None) -> Kernel:
     """Build the kernel of a function, or load it from disk.
 
-    Args:
-        elements: of the largest array that it will be called with, as far as known: it decides which version is built
-            now.  The other is built when it is first called for.
-        compiler: which to use; the process's own by default.
-
+    compiler: which to use; the process's own by default.
     Raises: KernelError, if it cannot be built.
     """
     kernel = Kernel(function, compiler or process_compiler())
-    kernel.version(kernel.threads(elements) > 1)
+    kernel.version()
     return kernel
 
 
 class Version(NamedTuple):
-    """Machine code of a kernel: with threads or without, and for which parameters with any strides."""
+    """Machine code of a kernel, and for which parameters with any strides."""
 
     kernel: Kernel
-    threaded: bool = False
     strided: tuple[int, ...] = ()
 
-    def build(self) -> Callable[..., None]:
+    def build(self) -> MachineCode:
         """Compile it, or load it from disk.  Raises: KernelError."""
-        return self.kernel.version(self.threaded, self.strided)
+        return self.kernel.version(self.strided)
 
 
 class Kernel:
@@ -65,13 +68,15 @@ class Kernel:
     Attributes:
         function: what it computes.
         source: the Python text that numba compiles.
+        cut: the phases in which it runs.
     """
 
     def __init__(self, function: Function, compiler: Compiler) -> None:
         self.function = function
         self.source = numba_source(function)
         self.compiler = compiler
-        self._versions: dict[tuple[bool, tuple[int, ...]], Callable[..., None]] = {}
+        self.cut = phases_of(function)
+        self._versions: dict[tuple[int, ...], MachineCode] = {}
         self._in_place: dict[tuple[tuple[int, int], ...], Kernel] = {}
 
     def __repr__(self) -> str:
@@ -105,7 +110,7 @@ class Kernel:
             return None
         kernel, inputs = self._in_place_of(inputs, outputs)
         strided = tuple(i for i, way in enumerate(kernel._ways(inputs, outputs)) if way == STRIDED)
-        return Version(kernel, self.threads(max(a.size for a in (*inputs, *outputs))) > 1, strided)
+        return Version(kernel, strided)
 
     def _has_nothing_to_do(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> bool:
         if len(inputs) + len(outputs) != len(self.function.params):
@@ -155,29 +160,57 @@ class Kernel:
                     before.append(functools.partial(np.copyto, array, given))
             arrays.append(self._fitted(param, array, number))
         threads = self.threads(max(a.size for a in arrays))
-        run = functools.partial(self.version(threads > 1, tuple(strided)), threads, *arrays)
-        return _sequence([*before, run, *after]) if before or after else run
+        calls = self.calls(self.version(tuple(strided)), arrays, threads)
+        return calls[0] if len(before) + len(calls) + len(after) == 1 else _sequence([*before, *calls, *after])
+
+    def calls(self, code: MachineCode, arrays: Sequence[np.ndarray], tasks: int,
+              threads: int | None = None) -> list[Callable[[], None]]:
+        """What to call in order.
+
+        Args:
+            arrays: one per parameter, as `_fitted` returns them.
+            tasks: into how many a parallel loop is cut.
+            threads: that work on them; as many as tasks by default.
+        """
+        threads = tasks if threads is None else threads
+        scratch = scratch_arrays(self.cut, dict(zip((p.name for p in self.function.params), arrays, strict=True)))
+        # What the machine code reads: a place for errors, the arrays; where to begin, counts; the three words of calls.
+        data = np.array([0, *(w for a in (*arrays, *scratch) for w in array_words(a))], np.int64)
+        numbers = [(phase, tasks if each.parallel else 1) for phase, each in enumerate(self.cut.phases)]
+        words = np.array([0, *(w for phase, count in numbers for w in (count, 1, phase, count))], np.int64)
+        begin, place = words.ctypes.data, data.ctypes.data
+        run: list[Callable[[], None]] = []
+        for phase, count in numbers:
+            at = begin + 8 + 32 * phase
+            if threads > 1 and count > 1:
+                call = functools.partial(task_driver(), code.address, begin, at, at + 8, place, 0, 1, threads)
+            else:
+                call = functools.partial(_C_FUNCTION(code.address), begin, at, at + 8, place)
+            # The addresses are good as long as these live.
+            vars(call)["kept"] = code, data, words, arrays, scratch
+            run.append(call)
+        if any(isinstance(s, Alloc) for phase in self.cut.phases for x in phase.stmts for s in statements(x)):
+            run.append(functools.partial(self._check, data))
+        return run
+
+    def _check(self, data: np.ndarray) -> None:
+        if data[0]:
+            data[0] = 0
+            raise MemoryError(f"{self!r}: no memory for its own arrays")
 
     def _fitted(self, param: Param, array: np.ndarray, number: int) -> np.ndarray:
-        """An array as numba takes it for the parameter."""
+        """An array as the machine code takes it for the parameter."""
         buffer = viewed(param, array)
         if buffer.dtype != param.dtype or buffer.ndim != param.ndim:
             raise TypeError(f"{self!r}: array {number} ({param.name}): expected {param.dtype} with {param.ndim} axes, "
                             f"got {buffer.dtype} with {buffer.ndim}")
-        if buffer.ndim == 0:
-            buffer = buffer.reshape(1)
-        if param.dtype in STORAGE_ONLY:
-            buffer = buffer.view(np.uint16)
-        if not param.output and not buffer.flags.writeable:
-            buffer = np.asarray(_Memory(buffer))
-        return buffer
+        return buffer if buffer.ndim else buffer.reshape(1)
 
-    def version(self, threaded: bool, strided: tuple[int, ...] = ()) -> Callable[..., None]:
+    def version(self, strided: tuple[int, ...] = ()) -> MachineCode:
         """The machine code of a version, built when it is first asked for.  Raises: KernelError."""
-        key = threaded, strided
-        if key not in self._versions:
-            self._versions[key] = self.compiler.build(self.function, self.source, *key)
-        return self._versions[key]
+        if strided not in self._versions:
+            self._versions[strided] = self.compiler.build(self.function, self.source, strided)
+        return self._versions[strided]
 
     def threads(self, elements: int) -> int:
         """How many threads to use if the largest array has so many elements."""
@@ -188,21 +221,6 @@ def _has_strided_version(param: Param, array: np.ndarray) -> bool:
     """Whether an array that is not contiguous is read where it is."""
     return (not param.output and param.view is None and not array.flags.c_contiguous and array.flags.aligned
             and array.size >= THREADS_FROM)
-
-
-def allowed_threads() -> int:
-    """How many threads kernels may use: NUMBA_NUM_THREADS, else one per core."""
-    return loaded_numba().config.NUMBA_NUM_THREADS
-
-
-class _Memory:
-    """The memory of a read-only array as a writable one.  numba has one type for both ways of access to a parameter,
-    and kernels do not write to inputs."""
-
-    def __init__(self, array: np.ndarray) -> None:
-        self._array = array
-        interface = array.__array_interface__
-        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
 
 
 def _shared(inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> tuple[tuple[int, int], ...]:

@@ -1,20 +1,18 @@
 """Compiled kernels on disk, under their content's hash, whole or not at all.
 
-    kernels/softmax_1f0c...e9.py                        the source, for the reader; nothing is read from it
-    kernels/softmax_1f0c...e9.serial.7d31...52.bin      the machine code: SHA-256 of the rest, then numba's pickle
+    kernels/softmax_1f0c...e9.py                            the source, for the reader; nothing is read from it
+    kernels/softmax_1f0c...e9.contiguous.7d31...52.bin      the machine code: SHA-256 of the rest, then numba's pickle
 
 numba's own cache (`cache=True`) is not used.  It asks for the source file's time stamp, which changes when two ranks
-write the same text; keeps one index for the serial and the threaded version of a function; cannot read from a folder
-that it cannot write to; and hands damaged machine code to LLVM, which may end the process.
+write the same text; cannot read from a folder that it cannot write to; and hands damaged machine code to LLVM, which
+may end the process.
 """
 
 from __future__ import annotations
 
 import hashlib
-import pickle
 import warnings
 from pathlib import Path
-from typing import Any
 
 from minipd.framework.files import reason, write_atomically
 
@@ -78,36 +76,3 @@ class Store:
         if not self._warned:
             self._warned = True
             warnings.warn(message, RuntimeWarning, stacklevel=2)
-
-
-def machine_code(store: Store, name: str) -> Any:
-    """A cache for a numba dispatcher that keeps its one version in `store` under `name`.
-
-    Attributes of the result: loaded, whether the code came from the store.
-    """
-    from numba.core.caching import NullCache
-    from numba.core.compiler import CompileResult
-    from numba.core.serialize import dumps
-
-    class MachineCode(NullCache):
-        loaded = False
-
-        def load_overload(self, sig: Any, target_context: Any) -> Any:
-            target_context.refresh()
-            payload = store.load(name)
-            if payload is None:
-                return None
-            try:
-                result = CompileResult._rebuild(target_context, *pickle.loads(payload))
-            except Exception as error:                  # written by another build of numba or LLVM
-                store.warn(f"the compiled kernel {store.folder / name} cannot be loaded: {reason(error)}.  It is "
-                           "compiled anew")
-                return None
-            self.loaded = True
-            return result
-
-        def save_overload(self, sig: Any, result: Any) -> None:
-            if not result.library.has_dynamic_globals:
-                store.save(name, dumps(result._reduce()))
-
-    return MachineCode()
