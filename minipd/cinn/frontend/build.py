@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from minipd.cinn.dialect import FUSION
-from minipd.cinn.frontend.graph import Graph, outputs_of, reads_of, sources_of
-from minipd.cinn.frontend.grouping import find_groups, in_order
+from minipd.cinn.frontend.graph import Graph, in_order, outputs_of, reads_of, sources_of
+from minipd.cinn.frontend.grouping import find_groups
+from minipd.cinn.frontend.tracker import FusionTracker
 from minipd.ir.block import Block
 from minipd.ir.mapping import IrMapping, clone_operation
 from minipd.ir.operation import Operation
@@ -23,7 +24,7 @@ def build_groups(program: Program) -> list[Operation]:
             if op.name() != FUSION:
                 blocks += op.blocks()
         graph = Graph(block)
-        for ops in find_groups(graph):
+        for ops in find_groups(graph, FusionTracker()):
             found.append(fuse(ops, graph.free))
         _erase_unused(block, graph.free)
     return found

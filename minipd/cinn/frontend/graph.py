@@ -25,7 +25,7 @@ from minipd.ir.schema import constant_of, is_attribute_only, mutable_operands, o
 from minipd.ir.traits import IrTrait
 from minipd.ir.value import Value
 
-__all__ = ["Graph", "is_free", "is_member", "outputs_of", "reads_of", "sources_of"]
+__all__ = ["Graph", "in_order", "is_free", "is_member", "outputs_of", "reads_of", "sources_of"]
 
 BUNDLE = "builtin.combine"
 
@@ -165,3 +165,20 @@ def outputs_of(ops: list[Operation], free: set[Operation]) -> list[Value]:
         return any(user not in inside if user not in free else any(map(read_outside, user.results()))
                    for user in value.all_used_ops())
     return [v for op in ops for v in op.results() if read_outside(v)]
+
+
+def in_order(copied: list[Operation], ops: list[Operation]) -> list[Operation]:
+    """Copies of free operations and the members, what is read before who reads it."""
+    where = {v: op for op in (*copied, *ops) for v in op.results()}
+    done: dict[Operation, None] = {}
+
+    def visit(op: Operation) -> None:
+        if op in done:
+            return
+        for value in op.operands_source():
+            if value in where:
+                visit(where[value])
+        done[op] = None
+    for op in ops:
+        visit(op)
+    return list(done)

@@ -1,4 +1,4 @@
 # Whoever else reads a is a cycle, though nothing leads from there to b.
-class _Grouping:
-    def _cycle(self, a, b):
-        return any(node is not a and node is not b for node in self._successors(a))
+class PatternGraph:
+    def leads_around(self, a, b):
+        return any(node is not a and node is not b for node in self.successors(a))

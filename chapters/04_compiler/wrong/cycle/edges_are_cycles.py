@@ -1,12 +1,12 @@
 # An edge from one to the other counts as a cycle: nothing is fused with what it reads.
-class _Grouping:
-    def _cycle(self, a, b):
-        seen, pending = {a}, self._successors(a)
+class PatternGraph:
+    def leads_around(self, a, b):
+        seen, pending = {a}, self.successors(a)
         while pending:
             node = pending.pop()
             if node is b:
                 return True
             if node not in seen:
                 seen.add(node)
-                pending += self._successors(node)
+                pending += self.successors(node)
         return False

@@ -1,4 +1,4 @@
 # No path is ever looked for.
-class _Grouping:
-    def _cycle(self, a, b):
+class PatternGraph:
+    def leads_around(self, a, b):
         return False

@@ -1,13 +1,13 @@
 # Follows the edges from the wrong end: a path that leaves b and comes to b again.
-class _Grouping:
-    def _cycle(self, a, b):
-        seen, pending = {a, b}, [n for n in self._successors(b) if n is not b]
+class PatternGraph:
+    def leads_around(self, a, b):
+        seen, pending = {a, b}, [n for n in self.successors(b) if n is not b]
         while pending:
             node = pending.pop()
             if node in seen:
                 continue
             seen.add(node)
-            if b in self._successors(node):
+            if b in self.successors(node):
                 return True
-            pending += self._successors(node)
+            pending += self.successors(node)
         return False

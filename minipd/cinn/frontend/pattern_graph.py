@@ -1,0 +1,149 @@
+"""The graph that fusion works on: a node for each pattern, and for each operation that stays outside of all.
+
+At the start every member is a pattern of its own.  A step (`steps`) unites two; a union is never undone.
+"""
+
+from __future__ import annotations
+
+from minipd.cinn.frontend.graph import Graph
+from minipd.cinn.frontend.pattern import Kind, kind_of
+from minipd.cinn.frontend.policies import POLICIES, Union
+from minipd.cinn.frontend.space import Calls
+from minipd.cinn.frontend.tracker import Decision, FusionTracker
+from minipd.cinn.frontend.traffic import nbytes, sizes
+from minipd.ir.operation import Operation
+from minipd.ir.schema import result_values, tensor_operands
+
+__all__ = ["Node", "PatternGraph"]
+
+
+class Node:
+    """A pattern, or one operation outside of all patterns.
+
+    ops: in order.  first, last: positions of the first and the last of them in the block.  segment: see `graph`; None
+    for what is no member.
+    """
+
+    __slots__ = ("_kind", "first", "last", "ops", "segment")
+
+    def __init__(self, op: Operation, position: float, segment: int | None):
+        self.ops = [op]
+        self.first = self.last = position
+        self.segment = segment
+        self._kind: Kind | None = None
+
+    def take(self, ops: list[Operation], first: float, last: float) -> None:
+        self.ops, self.first, self.last, self._kind = ops, first, last, None
+
+
+class PatternGraph:
+    """node: of each operation that is not free."""
+
+    def __init__(self, graph: Graph, tracker: FusionTracker):
+        self.graph, self.tracker = graph, tracker
+        self.free, self.position, self.readers_of = graph.free, graph.position, graph.readers
+        self.calls = Calls()
+        self.node = {op: Node(op, graph.position[op], graph.segment.get(op)) for op in graph.readers}
+        self._refused: set[tuple[int, int, int, int]] = set()
+
+    # ------------------------------------------------------------------------------------------------------ reading
+    @property
+    def members(self) -> list[Operation]:
+        """The operators that may be in a kernel, in order."""
+        return self.graph.members
+
+    def patterns(self) -> list[Node]:
+        """The patterns, in the order of their first operators."""
+        return list(dict.fromkeys(self.node[op] for op in self.members))
+
+    def kind(self, node: Node) -> Kind:
+        if node.segment is None:
+            return Kind.UNSUPPORT
+        if node._kind is None:
+            node._kind = kind_of(node.ops, self.readers_of)
+        return node._kind
+
+    def readers(self, ops: list[Operation]) -> list[Operation]:
+        """The members of other patterns that read what `ops`, all of one pattern, make; makers of big results first."""
+        own = self.node[ops[0]]
+        found = dict.fromkeys(reader for op in ops for reader in self.readers_of[op])
+        return sorted((r for r in found if self.node[r] is not own and self.node[r].segment is not None),
+                      key=result_size, reverse=True)
+
+    def name(self, op: Operation) -> str:
+        """The operator in words: `exp_3` is the operation at place 3 of its block."""
+        return f"{op.name().split('.')[-1]}_{int(self.position[op])}"
+
+    # ------------------------------------------------------------------------------------------------------ merging
+    def merge(self, step: str, upstream: Operation, downstream: Operation) -> bool:
+        """Unite the patterns of two members if no policy has anything against it."""
+        a, b = self.node[upstream], self.node[downstream]
+        if a is b:
+            return False
+        pair = (id(a), len(a.ops), id(b), len(b.ops))
+        if pair in self._refused:
+            return False
+        self._refused.add(pair)             # (as they are now; if they are united, the pair never comes again)
+        union = Union(self, a, b)
+        for policy in POLICIES:
+            reason = policy.why_not(union)
+            if reason is not None:
+                self._record(step, upstream, downstream, policy.name, reason)
+                return False
+        a.take(union.ops, min(a.first, b.first), max(a.last, b.last))
+        for op in b.ops:
+            self.node[op] = a
+        self._record(step, upstream, downstream)
+        return True
+
+    def _record(self, step: str, upstream: Operation, downstream: Operation, policy: str = "",
+                reason: str = "") -> None:
+        self.tracker.decisions.append(
+            Decision(step, self.name(upstream), self.name(downstream), not policy, policy, reason))
+
+    # ------------------------------------------------------------------------------------------------------- cycles
+    def leads_around(self, a: Node, b: Node) -> bool:
+        """Whether a path leads from a to b by way of others, so that neither could run first if the two were one."""
+        seen = {a, b}
+        pending = [n for n in self.successors(a) if n is not b]
+        while pending:
+            node = pending.pop()
+            if node in seen or node.first > b.last:     # what starts after b has ended leads nowhere into b
+                continue
+            seen.add(node)
+            for follower in self.successors(node):
+                if follower is b:
+                    return True
+                pending.append(follower)
+        return False
+
+    def successors(self, node: Node) -> list[Node]:
+        """The nodes that read from a node (itself among them, if its operations read each other)."""
+        return [self.node[reader] for op in node.ops for reader in self.readers_of[op]]
+
+    def between(self, a: Node, b: Node) -> str:
+        """The operators on a path from a to b by way of others, in words; "" if there is none."""
+        ways: dict[Node, Node | None] = {n: None for n in self.successors(a) if n is not a and n is not b}
+        pending = list(ways)
+        for node in pending:
+            for follower in self.successors(node):
+                if follower is b:
+                    way: list[Node] = []
+                    last: Node | None = node
+                    while last is not None:
+                        way.append(last)
+                        last = ways[last]
+                    return ", ".join(self.name(n.ops[0]) for n in reversed(way))
+                if follower is not a and follower not in ways:
+                    ways[follower] = node
+                    pending.append(follower)
+        return ""
+
+
+def result_size(op: Operation) -> int:
+    return sizes(v for v in op.results() if hasattr(v.type(), "shape"))
+
+
+def loop_size(op: Operation) -> int:
+    """The size of the biggest tensor that the operator reads or writes."""
+    return max((nbytes(v) for v in (*tensor_operands(op), *result_values(op))), default=0)
