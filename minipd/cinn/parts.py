@@ -15,8 +15,9 @@ __all__ = ["prepare"]
 
 #: rows that take a shape from another tensor, which would have to live for it, whatever `compute` says of them
 SHAPES = ("expand_as", "full_like", "reduce_as")
-#: rows whose parts would not fuse: they move halves of a tensor
-WHOLE = ("fused_rotary_position_embedding",)
+#: rows whose parts would not fuse: they move halves of a tensor, or rows of one; or would be one more array, of numbers
+#: that are drawn
+WHOLE = ("fused_rotary_position_embedding", "embedding", "dropout")
 #: rows that need all of `axis` before they know any of their result; loops have that only along rows
 ALONG_AXIS = {"softmax": 0, "cross_entropy_with_softmax": 0, "cross_entropy_with_softmax_grad": 1}
 #: rows whose parts compare a number with every position of an axis -> the operand with the numbers

@@ -1,11 +1,29 @@
 """Big operators as compositions of smaller ones: one rule for eager, distributed and compiled.
 
     table            the column `decompose`, and the decorator that fills it
-    activation, fused, lookup, normalizing, optimizer, shapes      the rules
+    activation, fused, lookup, loss, normalizing, optimizer, shapes, small      rules of rows
+    functions        rules of Paddle's operators that are functions here
+    rules            whether there is a rule, and calling it
     decompose_pass   programs: an operation replaced by its rule
+    prim, names      Paddle's switches, and its names
 """
 
-from minipd.decomposition import activation, fused, lookup, normalizing, optimizer, shapes
+from minipd.decomposition import (
+    activation,
+    decomp,
+    functions,
+    fused,
+    lookup,
+    loss,
+    names,
+    normalizing,
+    optimizer,
+    prim,
+    rules,
+    shapes,
+    small,
+)
 from minipd.decomposition.decompose_pass import DecomposePass, decompose
 
-__all__ = ["DecomposePass", "activation", "decompose", "fused", "lookup", "normalizing", "optimizer", "shapes"]
+__all__ = ["DecomposePass", "activation", "decomp", "decompose", "functions", "fused", "lookup", "loss", "names",
+           "normalizing", "optimizer", "prim", "rules", "shapes", "small"]

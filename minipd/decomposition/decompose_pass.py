@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from minipd.decomposition.prim import PRIM_CONFIG
 from minipd.decomposition.table import COLUMN
 from minipd.framework.context import Ground, using
 from minipd.framework.dim import is_symbolic, same
@@ -18,7 +19,7 @@ from minipd.ir.trace import Trace
 from minipd.ir.value import Value
 from minipd.passes.rewriter import inherited
 
-__all__ = ["DecomposePass", "decompose"]
+__all__ = ["DecomposePass", "decompose", "write_rule"]
 
 #: what an operation of a decomposition says of the one it comes from (Paddle's attribute)
 ORIGIN = "comp_op_name"
@@ -64,29 +65,42 @@ class DecomposePass:
 
     def _replace(self, program: Program, trace: Trace, op: Operation) -> list[Operation]:
         """Write the rule before `op`, and take `op` out; returns what has been written."""
-        row, before = op.row, op.prev
-        assert row is not None
-        trace.build.set_insertion_point(op)
-        with using(ground=_InPlace(trace), middle=None, grad=False), program.constraints.collect():
-            out = row.columns[COLUMN](*map(Tensor, tensor_operands(op)), **op_attrs(op))
-            new = [trace.value(o.payload) for o in (out if row.multi else (out,))]
-        written = []
-        found = op.prev
-        while found is not before:
-            assert found is not None
-            written.append(found)
-            found = found.prev
-        origin = op.attributes.get(ORIGIN, StrAttribute(op.name()))
-        facts = inherited(op)
-        for part in written:
-            part.attributes.update(facts, **{ORIGIN: origin})
+        before = op.prev
+        new = write_rule(program, trace, op)
+        written = _written_since(before, op)
         for old, value in zip(result_values(op), new, strict=True):
             old.replace_all_uses_with(value)
             self.replaced[old] = value
         sources = op.operands_source()
         op.erase()
         erase_unread(sources)
-        return written[::-1]
+        return written
+
+
+def write_rule(program: Program, trace: Trace, op: Operation) -> list[Value]:
+    """Write the rule of `op` in front of it; returns the values that its results would be."""
+    row, before = op.row, op.prev
+    assert row is not None
+    trace.build.set_insertion_point(op)
+    with using(ground=_InPlace(trace), middle=None, amp=None, grad=False), program.constraints.collect():
+        out = row.columns[COLUMN](*map(Tensor, tensor_operands(op)), **op_attrs(op))
+        new = [trace.value(o.payload) for o in (out if row.multi else (out,))]
+    origin = op.attributes.get(ORIGIN, StrAttribute(op.name()))
+    facts = inherited(op)
+    for part in _written_since(before, op):
+        part.attributes.update(facts, **{ORIGIN: origin})
+    return new
+
+
+def _written_since(before: Operation | None, op: Operation) -> list[Operation]:
+    """The operations between two of a block."""
+    written = []
+    found = op.prev
+    while found is not before:
+        assert found is not None
+        written.append(found)
+        found = found.prev
+    return written[::-1]
 
 
 class _InPlace(Ground):
@@ -117,12 +131,14 @@ def _is_told_by_sizes(op: Operation) -> bool:
                for d, n in zip(wanted, own[len(own) - len(wanted):], strict=True))
 
 
-def decompose(program: Program, src_vars: Sequence[Value], blacklist: Iterable[str] = (),
-              whitelist: Iterable[str] = ()) -> list[Value]:
+def decompose(program: Program, src_vars: Sequence[Any], blacklist: Iterable[str] = (),
+              whitelist: Iterable[str] = (), start_index: int = 0, end_index: int = -1) -> list[Any]:
     """Decompose every operation of the program that has a rule, in place; Paddle's `paddle.decomposition.decompose`.
 
     blacklist: names (`pd_op.softmax`) of operations that stay.  whitelist: if given, only these are decomposed.
-    Returns the values that stand for `src_vars` now.
+    start_index, end_index: only operations of the global block from number start_index on, and before end_index (-1:
+    all).
+    Returns what stands for `src_vars` now: values, or the tensors that hold them in static mode.
 
     >>> from minipd.framework.row import ROWS
     >>> from minipd.ir.builder import Builder
@@ -133,12 +149,20 @@ def decompose(program: Program, src_vars: Sequence[Value], blacklist: Iterable[s
     >>> [op.name() for op in program.global_block()], new
     (['pd_op.data', 'pd_op.sigmoid', 'pd_op.multiply'], result 0 of pd_op.multiply: tensor<2xf32>)
     """
-    refused, wanted = frozenset(blacklist), frozenset(whitelist)
-    run = DecomposePass(lambda op: op.name() not in refused and (not wanted or op.name() in wanted))
+    refused, wanted = frozenset(blacklist) | PRIM_CONFIG["forward_blacklist"], frozenset(whitelist)
+    ops = program.global_block().ops
+    outside = {op for i, op in enumerate(ops) if i < start_index or end_index != -1 and i >= end_index}
+
+    def select(op: Operation) -> bool:
+        return op.name() not in refused and (not wanted or op.name() in wanted) and op not in outside
+    run = DecomposePass(select)
     run.run(program)
 
-    def now(value: Value) -> Value:
+    def now(x: Any) -> Any:
+        value = x.payload if isinstance(x, Tensor) else x
+        if value not in run.replaced:
+            return x
         while value in run.replaced:        # what a rule wrote may have been replaced in turn
             value = run.replaced[value]
-        return value
-    return [now(v) for v in src_vars]
+        return Tensor(value) if isinstance(x, Tensor) else value
+    return [now(x) for x in src_vars]

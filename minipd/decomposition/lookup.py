@@ -13,9 +13,11 @@ from typing import Any
 from minipd.decomposition.normalizing import shifted
 from minipd.decomposition.table import decompose_rule
 from minipd.framework import dtype as dtypes
+from minipd.framework.dim import same
 from minipd.framework.tensor import Tensor
+from minipd.ops.by_number import Gather
 from minipd.ops.cast import cast
-from minipd.ops.creation import Arange
+from minipd.ops.creation import Arange, Full
 from minipd.ops.elementary import exp, log
 from minipd.ops.embedding import TakeAlongAxis
 from minipd.ops.logic import equal, logical_and
@@ -53,12 +55,24 @@ def cross_entropy_with_softmax_grad(label: Tensor, softmax: Tensor, loss_grad: T
     return softmax * g - where(_hits(label, axis, size, window), g, 0.0)
 
 
+@decompose_rule("embedding", small=True)
+def embedding(x: Tensor, weight: Tensor, *, window: Any = None) -> Tensor:
+    """gather; of a shard, the rows that it has, and zeros for the others."""
+    if window is None:
+        return Gather(weight, x, axis=0)
+    if same(weight.payload.shape[0], 0):
+        shape = (*x.payload.shape, *weight.payload.shape[1:])
+        return Full(shape=shape, value=_zero(weight), dtype=weight.payload.dtype)
+    place = cast(x, dtypes.int64) - window[1]
+    here = logical_and(place >= 0, place < weight.payload.shape[0])
+    return where(here.unsqueeze(-1), Gather(weight, where(here, place, 0), axis=0), _zero(weight))
+
+
 @decompose_rule("take_along_axis")
 def take_along_axis(x: Tensor, indices: Tensor, *, axis: int, window: Any = None) -> Tensor:
     """The sum along `axis` of x where the position is the index, 0 elsewhere; for one index per row, and for several
     along a dimension of their own."""
-    size, floating = x.payload.shape[axis], x.payload.dtype in dtypes.INEXACT
-    zero = 0.0 if floating else False if x.payload.dtype == dtypes.bool.np else 0
+    size, floating, zero = x.payload.shape[axis], x.payload.dtype in dtypes.INEXACT, _zero(x)
     if indices.payload.shape[axis] == 1:
         picked = Sum(where(_hits(indices, axis, size, window), x, zero), axis=(axis,), keepdim=True)
     else:
@@ -77,6 +91,11 @@ def take_along_axis_grad(g: Tensor, indices: Tensor, like: Tensor, *, axis: int,
         return where(_hits(indices, axis, size, window), g, zero)
     hit = _hits(indices.unsqueeze(axis + 1), axis + 1, size, window)
     return Sum(where(hit, g.unsqueeze(axis + 1), zero), axis=(axis,))
+
+
+def _zero(x: Tensor) -> Any:
+    """0 as a Python number that does not change the dtype of x."""
+    return 0.0 if x.payload.dtype in dtypes.INEXACT else False if x.payload.dtype == dtypes.bool.np else 0
 
 
 def _hits(index: Tensor, axis: int, size: Any, window: Any) -> Tensor:

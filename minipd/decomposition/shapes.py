@@ -20,19 +20,19 @@ from minipd.ops.reshape import Reshape
 __all__: list[str] = []
 
 
-@decompose_rule("expand_as")
+@decompose_rule("expand_as", small=True)
 def expand_as(x: Tensor, target: Tensor) -> Tensor:
     """expand to the target's shape."""
     return Expand(x, shape=tuple(target.payload.shape))
 
 
-@decompose_rule("full_like")
+@decompose_rule("full_like", small=True)
 def full_like(like: Tensor, *, value: Any, dtype: Any = None) -> Tensor:
     """full of the same shape."""
     return Full(shape=tuple(like.payload.shape), value=value, dtype=like.payload.dtype if dtype is None else dtype)
 
 
-@decompose_rule("reduce_as")
+@decompose_rule("reduce_as", small=True)
 def reduce_as(x: Tensor, target: Tensor) -> Tensor:
     """The sum over the dimensions that the target lacks, and over those of which it has one element."""
     own, wanted = tuple(x.payload.shape), tuple(target.payload.shape)

@@ -17,9 +17,11 @@ from minipd.framework.tensor import Tensor
 from minipd.ir.interfaces import Interface, interface
 from minipd.ops.cast import cast
 
-__all__ = ["Decomp", "decompose_rule"]
+__all__ = ["Decomp", "decompose_rule", "stands_for_several"]
 
 COLUMN = "decompose"
+#: rows whose rule gains nothing for a single call
+SMALL: set[str] = set()
 
 
 @interface
@@ -33,14 +35,21 @@ class Decomp(Interface):
         decompose_rule(row.name)(entry)
 
 
-def decompose_rule(name: str) -> Callable[[Callable], Callable]:
-    """Decorator: the function is how the row `name` decomposes.
+def stands_for_several(row: Row) -> bool:
+    """Whether the row's kernel goes over its arrays several times, and loops of its parts over them once."""
+    return COLUMN in row.columns and row.name not in SMALL
+
+
+def decompose_rule(name: str, small: bool = False) -> Callable[[Callable], Callable]:
+    """Decorator: the function is how the row `name` decomposes.  small: its kernel goes over memory once, anyhow.
 
     The rule need not think of low precision: as for kernels, float16 and bfloat16 operands arrive in float32, and the
     results are rounded once (rows that only move data are left as they are).
     """
     def register(rule: Callable) -> Callable:
         row = ROWS[name]
+        if small:
+            SMALL.add(name)
         add_column(name, COLUMN, rule if Trait.EXACT in row.traits else functools.partial(_in_float32, row, rule))
         return rule
     return register
