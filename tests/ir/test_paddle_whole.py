@@ -105,7 +105,7 @@ def names(program):
 def test_a_call_that_is_no_longer_all_there_is_written_as_what_is():
     assert "pd_op.leaky_relu" in names(leaky())
     changed = leaky()
-    first = next(op for op in changed.walk() if op.name() == "pd_op.greater_than")
+    first = next(op for op in changed.walk() if op.name() == "pd_op.greater_equal")
     second = first.clone()
     Builder(first.parent, first.next).insert(second)
     first.result(0).replace_all_uses_with(second.result(0))

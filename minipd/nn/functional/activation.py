@@ -21,7 +21,7 @@ from minipd.ops.elementary import expm1, log, tanh
 from minipd.ops.geometry import channel_axis
 from minipd.ops.inplace import inplace
 from minipd.ops.logic import logical_or
-from minipd.ops.math import abs, minimum, where
+from minipd.ops.math import abs, where
 from minipd.ops.reduce import argmax, max
 from minipd.ops.shapes import agree, normalize_axis, require_floating
 
@@ -66,13 +66,13 @@ def hardswish(x: Tensor, name: str | None = None) -> Tensor:
 
 @whole
 def leaky_relu(x: Tensor, negative_slope: float = 0.01, name: str | None = None) -> Tensor:
-    """x where it is not negative, else negative_slope x.
+    """x where it is not negative, else negative_slope x; at 0 the gradient is 1.
 
     >>> from minipd.ops.creation import to_tensor
     >>> leaky_relu(to_tensor([-2.0, 3.0]), 0.5).tolist()
     [-1.0, 3.0]
     """
-    return where(x > 0.0, x, x * negative_slope)
+    return where(x >= 0.0, x, x * negative_slope)
 
 
 @whole
@@ -137,7 +137,12 @@ def softshrink(x: Tensor, threshold: float = 0.5, name: str | None = None) -> Te
 @whole
 def elu(x: Tensor, alpha: float = 1.0, name: str | None = None) -> Tensor:
     """x where it is positive, else alpha (e^x - 1).   (Clevert, Unterthiner, Hochreiter 2015)"""
-    return where(x > 0.0, x, expm1(minimum(x, 0.0)) * alpha)
+    return where(x > 0.0, x, expm1(_left(x)) * alpha)
+
+
+def _left(x: Tensor) -> Tensor:
+    """x where it is not positive, else 0, so that e^x overflows nowhere; all of the gradient at 0 goes through."""
+    return where(x > 0.0, 0.0, x)
 
 
 @whole
@@ -145,7 +150,7 @@ def celu(x: Tensor, alpha: float = 1.0, name: str | None = None) -> Tensor:
     """x where it is positive, else alpha (e^(x / alpha) - 1).   (Barron 2017)"""
     if alpha == 0:
         raise ValueError("celu: expected an alpha other than 0, by which x is divided")
-    return where(x > 0.0, x, expm1(minimum(x, 0.0) / alpha) * alpha)
+    return where(x > 0.0, x, expm1(_left(x) / alpha) * alpha)
 
 
 @whole

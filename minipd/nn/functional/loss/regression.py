@@ -49,8 +49,8 @@ def smooth_l1_loss(input: Tensor, label: Tensor, reduction: str = "mean", delta:
     """
     check_reduction("smooth_l1_loss", reduction)
     d = input - label
-    far = abs(d)
-    loss = where(far < delta, square(d) * 0.5, far * delta - 0.5 * delta * delta)
+    near = where(d > delta, delta, where(d < -delta, -delta, d))
+    loss = near * (d - near * 0.5)              # no square of a large d, whose gradient 0 times infinity would spoil
     return reduced(loss if is_huber else loss / delta, reduction)
 
 
