@@ -16,6 +16,7 @@ from minipd.cinn.ir.ast import (
     COMPARISONS,
     STORAGE_ONLY,
     Binary,
+    Call,
     Cast,
     Const,
     Dim,
@@ -117,6 +118,8 @@ class Expressions:
                 return f"scalar.select({self.expression(cond)}, {self.expression(x)}, {self.expression(y)})", ATOM
             case Cast(x=x, dtype=dtype):
                 return self.cast(x, dtype)
+            case Call(name=name, args=args):        # numpy's name, which numba has
+                return f"np.{name}({', '.join(map(self.expression, args))})", ATOM
         raise AssertionError(e)
 
     def unary(self, op: str, x: Expr) -> Text:

@@ -62,5 +62,5 @@ COMPARISONS = tuple(name for name, operator in BINARY.items() if operator.streng
 CALLS: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, name) for name in (
         "log1p", "expm1", "log2", "log10", "tan", "sinh", "cosh", "arcsin", "arccos", "arctan", "arcsinh", "arccosh",
-        "arctanh", "arctan2", "fmod")},
+        "arctanh", "arctan2", "fmod", "rint", "ceil", "trunc", "hypot", "logaddexp", "copysign", "nextafter")},
     **{name: partial(_special, name) for name in ("gammaln", "digamma", "erfinv", "i0", "i0e", "i1", "i1e")}}
