@@ -109,7 +109,7 @@ class Threads:
         fork = _Fork(s, maker, extent)
         threads = []
         for i in range(extent):
-            own = {name: value.copy() if isinstance(value, dict | set) else value for name, value in state.items()}
+            own: State = {name: x.copy() if isinstance(x, dict | set) else x for name, x in state.items()}
             own["scalars"][s.var] = np.int64(i)
             own["loop_vars"].add(s.var)
             own["place"] = (*own["place"], (run.executions, i, True))
