@@ -70,7 +70,8 @@ def test_blocks_print_as_in_paddles_documentation():
                   values=(binary("add", binary("mul", i, 4), j),), annotations=(("auto_unroll", 8),),
                   predicate=binary("lt", binary("add", binary("mul", i, 4), j), Dim("x", 0)))
     inner = For("j", const(4, INT64), split, "vector")
-    f = Function("double", (Param("x", F32, 1), Y1), For("i", const(3, INT64), inner, "parallel", (("a", 1),)), ("scale",))
+    nest = For("i", const(3, INT64), inner, "parallel", (("a", 1),))
+    f = Function("double", (Param("x", F32, 1), Y1), nest, ("scale",))
     assert text(f) == """\
 # scale
 function double (x: f32[:], y: f32[:] out)
