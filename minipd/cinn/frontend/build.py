@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
-from minipd.cinn.dialect import FUSION
-from minipd.cinn.frontend.graph import Graph, in_order, outputs_of, reads_of, sources_of
-from minipd.cinn.frontend.grouping import find_groups
+from minipd.cinn.dialect import FUSION, GROUP
+from minipd.cinn.frontend.detect import blocks_of, detect_groups, dissolve
+from minipd.cinn.frontend.graph import Graph, in_order, is_free, outputs_of, reads_of, sources_of
+from minipd.cinn.frontend.grouping import find_patterns
+from minipd.cinn.frontend.pattern import Kind
 from minipd.cinn.frontend.tracker import FusionTracker
 from minipd.ir.block import Block
 from minipd.ir.mapping import IrMapping, clone_operation
 from minipd.ir.operation import Operation
 from minipd.ir.program import Program
 
-__all__ = ["build_groups", "fuse", "inline"]
+__all__ = ["build_groups", "cluster_groups", "fuse", "inline"]
 
 
-def build_groups(program: Program) -> list[Operation]:
-    """Put every group of the program, those in regions too, into a `cinn_op.fusion`; returns these, in order."""
+def build_groups(program: Program, tracker: FusionTracker | None = None) -> list[Operation]:
+    """Put all that becomes kernels, in regions too, into a `cinn_op.fusion` each; returns these, in order.
+
+    tracker: takes down every decision on the way.
+    """
+    detect_groups(program)
+    return cluster_groups(program, tracker)
+
+
+def cluster_groups(program: Program, tracker: FusionTracker | None = None) -> list[Operation]:
+    """Turn every `cinn_op.group` of a program into fusions, and what is left of it into what it was."""
+    tracker = FusionTracker(explaining=False) if tracker is None else tracker
     found: list[Operation] = []
-    blocks = [program.global_block()]
-    while blocks:
-        block = blocks.pop()
-        for op in block:
-            if op.name() != FUSION:
-                blocks += op.blocks()
-        graph = Graph(block)
-        for ops in find_groups(graph, FusionTracker()):
-            found.append(fuse(ops, graph.free))
-        _erase_unused(block, graph.free)
+    for block in blocks_of(program):
+        for group in [op for op in block if op.name() == GROUP]:
+            graph = Graph(group.regions[0].front())
+            for pattern in find_patterns(graph, tracker):
+                found.append(fuse(pattern.ops, graph.free, pattern.kind))
+            dissolve(group)
+        _erase_unused(block)
     return found
 
 
-def fuse(ops: list[Operation], free: set[Operation]) -> Operation:
+def fuse(ops: list[Operation], free: set[Operation], kind: Kind) -> Operation:
     """Replace the operations `ops` of one block, from which no path leads out and back in, by one group.
 
     free: the operations of the block that a group copies (see `graph`).
@@ -44,8 +53,8 @@ def fuse(ops: list[Operation], free: set[Operation]) -> Operation:
     copied, operands = sources_of(ops, free)
     results = outputs_of(ops, free)
     late = _readers_between(ops)
-    fusion = Operation(FUSION, operands, {"stop_gradient": [v.stop_gradient for v in results]} if results else {},
-                       [v.type() for v in results], num_regions=1)
+    facts = {"stop_gradient": [v.stop_gradient for v in results]} if results else {}
+    fusion = Operation(FUSION, operands, {"pattern": str(kind), **facts}, [v.type() for v in results], num_regions=1)
     block.insert_before(last, fusion)
     place = fusion
     for op in late:
@@ -90,10 +99,10 @@ def _erase(ops: list[Operation], free: set[Operation]) -> None:
         op.erase()
 
 
-def _erase_unused(block: Block, free: set[Operation]) -> None:
+def _erase_unused(block: Block) -> None:
     """Free operations that nobody reads any more, and the constants that were their attributes."""
     for op in reversed(block.ops):
-        if op in free and all(r.use_empty() for r in op.results()):
+        if all(r.use_empty() for r in op.results()) and op.num_results() and is_free(op):
             op.erase()
 
 

@@ -25,7 +25,7 @@ from minipd.ir.schema import constant_of, is_attribute_only, mutable_operands, o
 from minipd.ir.traits import IrTrait
 from minipd.ir.value import Value
 
-__all__ = ["Graph", "in_order", "is_free", "is_member", "outputs_of", "reads_of", "sources_of"]
+__all__ = ["Graph", "in_order", "is_barrier", "is_free", "is_member", "outputs_of", "reads_of", "sources_of"]
 
 BUNDLE = "builtin.combine"
 
@@ -73,7 +73,8 @@ def _lowers(op: Operation) -> bool:
 _ANSWERS: dict[tuple, bool] = {}
 
 
-def _is_barrier(op: Operation) -> bool:
+def is_barrier(op: Operation) -> bool:
+    """Whether nothing may be fused across the operation."""
     traits = op.info.traits
     return bool(op.regions) or Trait.COMM in traits or Trait.SIDE_EFFECT in traits
 
@@ -102,7 +103,7 @@ class Graph:
             self.producers[op] = list(dict.fromkeys(self._origins(op)))
             for producer in self.producers[op]:
                 self.readers[producer].append(op)
-            if _is_barrier(op):
+            if is_barrier(op):
                 segment += 1
             elif is_member(op):
                 self.members.append(op)

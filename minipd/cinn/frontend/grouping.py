@@ -9,31 +9,46 @@ decomposition.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from minipd.cinn.frontend.edges import explained
 from minipd.cinn.frontend.graph import Graph, outputs_of, sources_of
+from minipd.cinn.frontend.pattern import Kind
 from minipd.cinn.frontend.pattern_graph import PatternGraph
 from minipd.cinn.frontend.steps import STEPS
-from minipd.cinn.frontend.tracker import FusionTracker
+from minipd.cinn.frontend.tracker import FusionTracker, Group
 from minipd.cinn.frontend.traffic import bytes_of_op, sizes
-from minipd.decomposition.table import COLUMN
+from minipd.decomposition.table import stands_for_several
 from minipd.ir.operation import Operation
 
-__all__ = ["find_groups"]
-
-#: rows whose decomposition only makes an attribute of a shape
-SHAPES = ("expand_as", "full_like", "reduce_as")
+__all__ = ["Pattern", "find_patterns"]
 
 
-def find_groups(block_graph: Graph, tracker: FusionTracker) -> list[list[Operation]]:
-    """The groups of a block: the members of each, in order.  The block is left as it is."""
+class Pattern(NamedTuple):
+    """The members of a kernel, in order."""
+
+    ops: list[Operation]
+    kind: Kind
+
+
+def find_patterns(block_graph: Graph, tracker: FusionTracker) -> list[Pattern]:
+    """The patterns of a block that become kernels."""
     graph = PatternGraph(block_graph, tracker)
-    for step in STEPS:
-        step.run(graph, step.name)
-    return [node.ops for node in graph.patterns() if _gains(graph, node.ops)]
+    before = -1
+    while len(graph.tracker.decisions) > before:        # what was in the way of a union may have gone into one itself
+        before = len(graph.tracker.decisions)
+        for step in STEPS:
+            step.run(graph, step.name)
+    chosen = [node for node in graph.patterns() if _gains(graph, node.ops)]
+    tracker.groups += [Group(graph.kind(node), tuple(map(graph.name, node.ops))) for node in chosen]
+    if tracker.explaining:
+        tracker.edges += explained(graph, chosen)
+    return [Pattern(node.ops, graph.kind(node)) for node in chosen]
 
 
 def _gains(graph: PatternGraph, ops: list[Operation]) -> bool:
     if len(ops) == 1:
         row = ops[0].row
-        return row is not None and COLUMN in row.columns and row.name not in SHAPES
+        return row is not None and stands_for_several(row)
     fused = sizes(sources_of(ops, graph.free)[1]) + sizes(outputs_of(ops, graph.free))
     return fused < sum(map(bytes_of_op, ops))

@@ -37,13 +37,15 @@ class Node:
 
 
 class PatternGraph:
-    """node: of each operation that is not free."""
+    """node: of each operation that is not free.  step_of: which step put the two ends of an edge into one pattern, if
+    the tracker wants to know."""
 
     def __init__(self, graph: Graph, tracker: FusionTracker):
         self.graph, self.tracker = graph, tracker
         self.free, self.position, self.readers_of = graph.free, graph.position, graph.readers
         self.calls = Calls()
         self.node = {op: Node(op, graph.position[op], graph.segment.get(op)) for op in graph.readers}
+        self.step_of: dict[tuple[Operation, Operation], str] = {}
         self._refused: set[tuple[int, int, int, int]] = set()
 
     # ------------------------------------------------------------------------------------------------------ reading
@@ -85,16 +87,28 @@ class PatternGraph:
             return False
         self._refused.add(pair)             # (as they are now; if they are united, the pair never comes again)
         union = Union(self, a, b)
-        for policy in POLICIES:
-            reason = policy.why_not(union)
-            if reason is not None:
-                self._record(step, upstream, downstream, policy.name, reason)
-                return False
+        refusal = self.why_not(union)
+        if refusal is not None:
+            self._record(step, upstream, downstream, *refusal)
+            return False
+        if self.tracker.explaining:
+            self.step_of.update((edge, step) for edge in (*self._edges(a, b), *self._edges(b, a)))
         a.take(union.ops, min(a.first, b.first), max(a.last, b.last))
         for op in b.ops:
             self.node[op] = a
         self._record(step, upstream, downstream)
         return True
+
+    def _edges(self, a: Node, b: Node) -> list[tuple[Operation, Operation]]:
+        return [(op, reader) for op in a.ops for reader in self.readers_of[op] if self.node[reader] is b]
+
+    def why_not(self, union: Union) -> tuple[str, str] | None:
+        """The first policy that is against a union, and its reason."""
+        for policy in POLICIES:
+            reason = policy.why_not(union)
+            if reason is not None:
+                return policy.name, reason
+        return None
 
     def _record(self, step: str, upstream: Operation, downstream: Operation, policy: str = "",
                 reason: str = "") -> None:

@@ -1,0 +1,42 @@
+"""Why each edge was fused, or was not: asked once more when all is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from minipd.cinn.frontend.pattern_graph import Node, PatternGraph
+from minipd.cinn.frontend.policies import Union
+from minipd.cinn.frontend.tracker import Edge
+from minipd.ir.operation import Operation
+
+__all__ = ["explained"]
+
+
+def explained(graph: PatternGraph, chosen: Sequence[Node]) -> Iterator[Edge]:
+    """The edges of the graph, but for what is only read outside of it.  chosen: the patterns that become kernels."""
+    kernels = set(chosen)
+    for op, readers in graph.readers_of.items():
+        for reader in readers:
+            if reader.name() == "cf.yield":
+                continue
+            fused, policy, reason = _fate(graph, op, reader, kernels)
+            yield Edge(graph.name(op), graph.name(reader), _between(op, reader), fused,
+                       graph.step_of.get((op, reader), "") if fused else "", policy, reason)
+
+
+def _fate(graph: PatternGraph, op: Operation, reader: Operation, kernels: set[Node]) -> tuple[bool, str, str]:
+    a, b = graph.node[op], graph.node[reader]
+    for node, which in ((a, op), (b, reader)):
+        if node.segment is None:
+            return False, "Unsupport", f"{graph.name(which)} is a library call"
+    if a is b:
+        if a in kernels:
+            return True, "", ""
+        return False, "Worth", "one kernel would move as many bytes as the library does"
+    return False, *(graph.why_not(Union(graph, a, b)) or ("Order", "it could be, but nobody asked again"))
+
+
+def _between(op: Operation, reader: Operation) -> str:
+    """The type of what the reader reads of op's."""
+    own = [v for v in op.results() if reader in v.all_used_ops()] or op.results()
+    return str(own[0].type())
