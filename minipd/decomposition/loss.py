@@ -19,4 +19,4 @@ def sigmoid_cross_entropy_with_logits(x: Tensor, y: Tensor) -> Tensor:
 @decompose_rule("bce_loss")
 def bce_loss(x: Tensor, y: Tensor) -> Tensor:
     """-y log x - (1 - y) log(1 - x), where a logarithm is at least -100."""
-    return 0.0 - (y * maximum(log(x), -100.0) + (1.0 - y) * maximum(log(1.0 - x), -100.0))
+    return 0.0 - (y * maximum(log(x), -100.0) + (1.0 - y) * maximum(log1p(-x), -100.0))

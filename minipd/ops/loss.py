@@ -11,7 +11,7 @@ from minipd.framework.tensor import Tensor
 from minipd.ops.activation import sigmoid
 from minipd.ops.broadcast import reduce_to
 from minipd.ops.cast import cast
-from minipd.ops.elementary import log
+from minipd.ops.elementary import log, log1p
 from minipd.ops.embedding import TakeAlongAxis, local_rows
 from minipd.ops.families import FloatingBinary
 from minipd.ops.math import maximum, where
@@ -162,24 +162,25 @@ class BceLoss(FloatingBinary):
     """
 
     def kernel(xp, x, y):
-        yes, no = _bounded_log(xp, x), _bounded_log(xp, 1 - x)
+        yes, no = _bounded(xp, xp.log, x), _bounded(xp, xp.log1p, -x)
         return x.dtype.type(0) - (y * yes + (1 - y) * no)
 
     def kernel_out(xp, out, x, y):
-        yes, no = _bounded_log(xp, x), _bounded_log(xp, 1 - x)
+        yes, no = _bounded(xp, xp.log, x), _bounded(xp, xp.log1p, -x)
         xp.subtract(x.dtype.type(0), y * yes + (1 - y) * no, out=out)
 
     def vjp_x(g, x, y):
         return reduce_to(g * (x - y) / maximum(x * (1.0 - x), 1e-12), x)
 
     def vjp_y(g, x, y: Meta):
-        yes, no = (where(p > 0.0, maximum(log(where(p > 0.0, p, 1.0)), -100.0), -100.0) for p in (x, 1.0 - x))
+        yes = where(x > 0.0, maximum(log(where(x > 0.0, x, 1.0)), -100.0), -100.0)
+        no = where(x < 1.0, maximum(log1p(where(x < 1.0, -x, 0.0)), -100.0), -100.0)
         return reduce_to(g * (no - yes), y)
 
 
-def _bounded_log(xp: Any, x: Any) -> Any:
+def _bounded(xp: Any, log: Any, x: Any) -> Any:
     with xp.errstate(divide="ignore"):
-        return xp.maximum(xp.log(x), x.dtype.type(-100))
+        return xp.maximum(log(x), x.dtype.type(-100))
 
 
 def cross_entropy_with_softmax(logits: Tensor, label: Tensor, ignore_index: int = -100,

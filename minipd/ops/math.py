@@ -100,9 +100,9 @@ class Pow(NumberBinary):
     def kernel_out(xp, out, x, y):
         _power(xp, x, y, out)
 
-    def vjp_x(g, x, y):                 # y x^(y-1), which is 0 for y = 0 whatever x is: 0 * 0^-1 must not come to NaN
+    def vjp_x(g, x, y):                 # y x^(y-1), which is 0 for y = 0 whatever x is: neither 0 * 0^-1 nor 0 * inf
         if isinstance(y, Tensor):
-            return reduce_to(g * y * x ** where(y == 0.0, 1.0, y - 1.0), x)
+            return reduce_to(g * y * x ** where(y == 0.0, 0.0, y - 1.0), x)
         return g * 0.0 if y == 0 else g * y * x ** (y - 1.0)
 
     def vjp_y(g, x, y, out):            # ln x out; 0 ** y is flat in y, and so, for want of a real slope, is (-1) ** y

@@ -17,6 +17,7 @@ from minipd.ops.creation import clone
 from minipd.ops.embedding import take_along_axis
 from minipd.ops.families import Unary
 from minipd.ops.joining import stack
+from minipd.ops.logic import logical_and
 from minipd.ops.making import into
 from minipd.ops.math import add, maximum, minimum
 from minipd.ops.promotion import as_tensor, promoted
@@ -43,7 +44,7 @@ class Clip(Unary):
         xp.clip(x, x.dtype.type(min), x.dtype.type(max), out=out)
 
     def vjp_x(g, x, min, max):
-        return g * cast((x >= min) & (x <= max), g.dtype)
+        return g * cast(logical_and(x >= min, x <= max), g.dtype)
 
 
 def clip(x: Tensor, min: Any = None, max: Any = None, name: str | None = None, *,
