@@ -21,6 +21,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -68,6 +69,7 @@ class Contender:
         self.process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True)
         self.cases: list[str] = self._read()
+        self.peak = 0
 
     def run(self, case: str, number: int) -> Trial:
         """`number` iterations, less what as many empty ones take."""
@@ -82,8 +84,10 @@ class Contender:
         return self._read()
 
     def stop(self) -> None:
+        """End the process.  `peak` is then the most memory that it held, in bytes, its libraries included."""
         assert self.process.stdin is not None
         self.process.stdin.close()
+        self.peak = self._read() if self.process.poll() is None else 0
         self.process.wait()
 
     def _read(self):
@@ -189,6 +193,7 @@ def serve(file: str, argument: str, threads: str) -> None:
         took = clocked(clock, cases[case], number) - number * empty
         foreign = (of_all() - busy - (time.process_time() - own)) / (time.perf_counter() - began)
         answer([took, 0.0 if threads == "1" else max(0.0, foreign)])
+    answer(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 
 
 def clocked(clock: Callable[[], float], function: Callable[[], object], number: int) -> float:
