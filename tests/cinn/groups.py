@@ -7,6 +7,7 @@ import numpy as np
 
 from minipd.cinn.ir.ast import Function
 from minipd.cinn.ir.interpreter import interpret
+from minipd.cinn.ir.verify import verify
 from minipd.cinn.lower import blocks, lower_group
 from minipd.framework import dtype as dtypes
 from minipd.framework.meta import Meta
@@ -29,8 +30,10 @@ class Group:
         return lower_group(self.ops, self.operands, self.results)
 
     def blocks(self, **options) -> Function:
-        """In block form."""
-        return blocks.lower_group(self.ops, self.operands, self.results, **options)
+        """In block form, checked."""
+        function = blocks.lower_group(self.ops, self.operands, self.results, **options)
+        verify(function)
+        return function
 
     def reference(self, *arrays):
         """What library kernels give: the meaning of the group."""

@@ -13,6 +13,9 @@ __all__: list[str] = []
 @reduction("sum", "add")
 @reduction("max", "max")
 @reduction("min", "min")
+@reduction("prod", "mul")
+@reduction("any", "or")
+@reduction("all", "and")
 def over_axes(attrs: dict[str, Any], x: tuple, out: tuple) -> Dims:
     axis = attrs["axis"]
     if attrs.get("keepdim"):

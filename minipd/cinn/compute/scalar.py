@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from minipd.cinn.ir import build
-from minipd.cinn.ir.ast import BOOL, Expr
+from minipd.cinn.ir.ast import BOOL, Call, Expr
 
-__all__ = ["Scalar", "absolute", "cast", "isfinite", "maximum", "minimum", "truth", "unary", "where"]
+__all__ = ["Scalar", "absolute", "call", "cast", "isfinite", "maximum", "minimum", "truth", "unary", "where"]
 
 
 class Scalar:
@@ -107,6 +107,11 @@ class Scalar:
 def unary(op: str, x: Scalar) -> Scalar:
     """An operator of the loop IR by its name."""
     return Scalar(build.unary(op, x.expr))
+
+
+def call(name: str, *xs: Scalar) -> Scalar:
+    """A function of the back end's library by its name."""
+    return Scalar(Call(name, tuple(x.expr for x in xs), xs[0].dtype))
 
 
 def absolute(x: Scalar) -> Scalar:

@@ -114,8 +114,8 @@ class _Lowering:
     def _check_reduction(self, call: Call) -> None:
         x = call.operands[0]
         op = call.compute.op  # type: ignore[union-attr]
-        if x.dtype == BOOL:
-            raise CannotLower(f"{call.name} of bools")
+        if x.dtype == BOOL or op not in ("add", "max", "min"):
+            raise CannotLower(f"{call.name} of {x.dtype}")
         if op != "add" and any(same(a.size, 0) for a in self.axes.folded[call.number]):
             raise CannotLower(f"{call.name} of no elements: the library kernel raises for it")
         if x in self.late and call.number in self.split.rows | self.split.columns:
