@@ -130,6 +130,19 @@ def test_reductions_of_extremes(name):
     check(ROWS[name], x, axis=(0,))
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_the_first_extreme_is_found(name, axis):
+    """Of equal ones, and of NaNs."""
+    x = np.array([[1, 3, 3, 2], [np.nan, 5, np.nan, 1], [-np.inf] * 4, [0, -0.0, -1, -1]])
+    for dtype in (F32, BF16):
+        check(ROWS[name], x.astype(dtype), axis=axis, dtype=I32)
+    ints = np.array([[1, 3, 3, 2], [2, 2, 1, 1]])
+    for dtype in (I64, U8, BOOL):
+        check(ROWS[name], (ints > 2 if dtype == BOOL else ints).astype(dtype), axis=axis, keepdim=True)
+    check(ROWS[name], np.ones((2, 1), F32), axis=1)
+
+
 @pytest.mark.parametrize("name", ["sum", "prod", "any", "all"])
 def test_reductions_of_nothing(name):
     check(ROWS[name], np.empty((3, 0), F32), axis=(1,))
@@ -144,7 +157,9 @@ def test_every_entry_is_tried():
     entries = {name: compute_of(row) for name, row in ROWS.items()}
     elementwise = {name for name, entry in entries.items() if isinstance(entry, Elementwise)}
     assert elementwise == {*OF_FLOATS, *OF_TWO, *elsewhere}
-    assert {name for name, entry in entries.items() if isinstance(entry, Reduction)} == {*REDUCTIONS, "reduce_as"}
+    assert {name for name, entry in entries.items() if isinstance(entry, Reduction)} == {
+        *REDUCTIONS, "reduce_as", "argmax", "argmin"}
     assert {name for name, entry in entries.items() if isinstance(entry, Indexed)} == {
-        "slice", "strided_slice", "split", "set_value", "concat", "pad", "flip", "roll", "tril", "triu", "eye"}
+        "slice", "strided_slice", "diagonal", "fill_diagonal_tensor", "split", "set_value", "concat", "pad", "flip",
+        "roll", "tril", "triu", "eye"}
     assert {name for name, entry in entries.items() if isinstance(entry, Fill)} == {"full", "full_like", "arange"}

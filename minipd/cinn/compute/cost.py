@@ -15,7 +15,8 @@ __all__ = ["COST", "cost", "cost_of_op"]
 
 #: what an operator costs; others cost 1
 COST = {"exp": 10, "log": 12, "tanh": 15, "erf": 25, "erfc": 22, "sin": 12, "cos": 12, "pow": 25, "div": 3, "sqrt": 3,
-        "rsqrt": 4}
+        "rsqrt": 4, "exp2": 10, "expm1": 12, "log1p": 14, "log2": 12, "log10": 12, "tan": 15, "sinh": 15, "cosh": 15,
+        "asin": 20, "acos": 20, "atan": 20, "atan2": 25}
 
 
 def cost(e: Expr) -> int:

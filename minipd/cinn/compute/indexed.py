@@ -181,7 +181,33 @@ def _both(one: Place | None, other: Place | None) -> Place | None:
     return lambda at: one(at) & other(at)
 
 
-# ---------------------------------------------------------------------------------------------------- triangles
+# ------------------------------------------------------------------------------------- diagonals and triangles
+@indexed("diagonal")
+def diagonal(attrs: dict[str, Any], shapes: list[tuple], outs: list[tuple], k: int) -> list[Piece]:
+    """out[..., i] = x[.., i, .., i + offset, ..], which starts lower in axis1 where the offset is negative."""
+    axis1, axis2, offset = attrs["axis1"], attrs["axis2"], attrs["offset"]
+    last = len(outs[0]) - 1
+    rest = iter(range(last))
+    places: list[int | Place] = []
+    for d in range(len(shapes[0])):
+        if d in (axis1, axis2):
+            places.append(_moved(last, max(offset, 0) if d == axis2 else max(-offset, 0)))
+        else:
+            places.append(next(rest))
+    return [Piece(0, tuple(places), counts=(last,))]
+
+
+@indexed("fill_diagonal_tensor")
+def written_diagonal(attrs: dict[str, Any], shapes: list[tuple], outs: list[tuple], k: int) -> list[Piece]:
+    """y, which broadcasts to the diagonals, where the place is on one."""
+    dim1, dim2, offset = attrs["dim1"], attrs["dim2"], attrs["offset"]
+    x, y = shapes
+    part: list[int | Place] = [d for d in range(len(x)) if d not in (dim1, dim2)]
+    part.append(_moved(dim1, min(offset, 0)))
+    return [Piece(1, tuple(part[len(part) - len(y):]), lambda at: (at[dim2] - at[dim1]).equals(offset), (dim1, dim2)),
+            Piece(0, tuple(_identity(x)))]
+
+
 def _triangle(keeps: Callable[[Scalar, Scalar], Scalar]) -> Callable:
     def pieces(attrs: dict[str, Any], shapes: list[tuple], outs: list[tuple], k: int) -> list[Piece]:
         row, column, shift = len(outs[0]) - 2, len(outs[0]) - 1, attrs.get("diagonal", 0)

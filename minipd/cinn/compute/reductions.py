@@ -23,6 +23,12 @@ def over_axes(attrs: dict[str, Any], x: tuple, out: tuple) -> Dims:
     return tuple(i for i in range(len(x)) if i not in axis)
 
 
+@reduction("argmax", "argmax")
+@reduction("argmin", "argmin")
+def along_axis(attrs: dict[str, Any], x: tuple, out: tuple) -> Dims:
+    return over_axes({**attrs, "axis": (attrs["axis"],)}, x, out)
+
+
 @reduction("reduce_as", "add")
 def down_to(attrs: dict[str, Any], x: tuple, out: tuple) -> Dims:
     lead = len(x) - len(out)

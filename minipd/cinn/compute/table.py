@@ -42,7 +42,8 @@ class Elementwise(NamedTuple):
 
 
 class Reduction(NamedTuple):
-    """op: one of the loop IR's REDUCTIONS.  Of bools, "and" and "or" stand for their minimum and maximum."""
+    """op: one of the loop IR's REDUCTIONS, or "argmax" or "argmin".  Of bools, "and" and "or" stand for their minimum
+    and maximum."""
 
     op: str
     dims: Callable[[dict[str, Any], tuple, tuple], Dims]

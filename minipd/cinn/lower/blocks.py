@@ -37,7 +37,7 @@ from minipd.cinn.ir.ast import (
     Store,
     Var,
 )
-from minipd.cinn.ir.build import binary, cast, const, identity
+from minipd.cinn.ir.build import binary, cast, const, identity, select
 from minipd.cinn.ir.simplify import simplify_expression
 from minipd.cinn.lower.axes import Axes, Call, analyse, calls_of
 from minipd.cinn.lower.errors import CannotLower
@@ -142,21 +142,45 @@ class _Lowering:
         x, result = call.operands[0], call.results[0]
         folded = self.axes.folded[call.number]
         if x.dtype == BOOL:
-            op = OF_BOOLS[op]
-        if op in ("max", "min") and any(same(a.size, 0) for a in folded):
+            op = OF_BOOLS.get(op, op)
+        if op in ("max", "min", "argmax", "argmin") and any(same(a.size, 0) for a in folded):
             raise CannotLower(f"{call.name} of no elements: the library kernel raises for it")
         dtype = compute_dtype(result.dtype)
-        if not folded:                          # over dimensions of size 1
+        at = self._here(x)
+        if op.startswith("arg"):
+            self._first_extreme(call, op.removeprefix("arg"), at)
+        elif folded:
+            self._fold(self._buffer(call), call, op, cast(self._read(x, at), dtype))
+        else:                                   # over dimensions of size 1
             self.elements[result] = lambda at: cast(self._read(x, at), dtype)
-            return
-        around = self.loops.of(x)
-        at: At = {loop: loop.var for loop in around}
+
+    def _fold(self, buffer: str, call: Call, op: str, value: Expr) -> None:
+        """Two blocks: the buffer, which has the result's axes, is `op` of the values at all places of the operand."""
+        around, folded = self.loops.of(call.operands[0]), self.axes.folded[call.number]
         kept = tuple(loop for loop in around if not folded.intersection(loop.axes))
-        value = cast(self._read(x, at), dtype)
-        buffer = self._buffer(call)
-        where = tuple(at[loop] for loop in self.loops.of(result))
-        self._block(f"{buffer}__reduce_init", kept, Store(buffer, where, identity(op, dtype)))
+        where = tuple(loop.var for loop in self.loops.of(call.results[0]))
+        self._block(f"{buffer}__reduce_init", kept, Store(buffer, where, identity(op, value.dtype)))
         self._block(buffer, around, Reduce(buffer, where, op, value), frozenset(around) - frozenset(kept))
+
+    def _first_extreme(self, call: Call, op: str, at: At) -> None:
+        """The extreme first, then the least position that has it; a NaN is the extreme of all it is among."""
+        x, result = call.operands[0], call.results[0]
+        folded = tuple(loop for loop in self.loops.of(x) if self.axes.folded[call.number].intersection(loop.axes))
+        if not folded:
+            self.elements[result] = lambda at: const(0, result.dtype)
+            return
+        value = self._read(x, at)
+        if value.dtype == BOOL:
+            value = cast(value, np.dtype(np.int8))
+        extreme = f"{call.name}_{call.number}_{op}"
+        around = self.loops.of(result)
+        self.allocs.append(Alloc(extreme, tuple(map(self.loops.extent, around)), value.dtype))
+        self._fold(extreme, call, op, value)
+        best = binary("eq", value, Load(extreme, tuple(loop.var for loop in around), value.dtype))
+        if value.dtype.kind == "f":
+            best = binary("or", best, binary("ne", value, value))
+        position = cast(self._number_within(folded, at), result.dtype)
+        self._fold(self._buffer(call), call, "min", select(best, position, identity("min", result.dtype)))
 
     def _seen_otherwise(self, call: Call) -> None:
         x, result = call.operands[0], call.results[0]
