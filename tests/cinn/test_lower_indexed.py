@@ -194,7 +194,7 @@ def move(what, x, first, a, b):
     return x
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(shape=st.sampled_from([(2, 3, 4), (4, 4), (12,), (2, 6), (1, 3, 2)]), twice=st.booleans(),
        recipe=st.lists(st.tuples(st.sampled_from(MOVES), st.integers(0, 20), st.integers(0, 20)), min_size=2,
                        max_size=7))

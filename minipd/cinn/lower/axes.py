@@ -188,10 +188,11 @@ class Axes:
         """Two dimensions are one; one of size 1 goes along with any."""
         if not a or not b or a is b:
             return a or b
-        if len(a) == len(b) == 1 and not a[0].parts and not b[0].parts and a[0].parent is b[0].parent is None:
-            self._unite_two(a[0], b[0])
+        x, y = _atoms(a), _atoms(b)
+        if len(x) == len(y) == 1:
+            self._unite_two(x[0], y[0])
         else:
-            self.match(a, b)
+            self.match(x, y)
         return a
 
     def match(self, a: Sequence[Axis], b: Sequence[Axis]) -> bool:
