@@ -3,3 +3,26 @@
 `ir` is the loop IR, `compute` what each operator computes per element, `lower` turns a fusion group into a `Function`
 of the loop IR, `schedule` reorders its loops, `codegen` writes it out as a numba kernel.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from minipd.cinn.explanation import Explanation
+
+__all__ = ["explain"]
+
+
+def explain(function: Any, *inputs: Any, **named: Any) -> Explanation:
+    """What the compiler makes of a function, a layer or a program, and why (see `minipd.cinn.explanation`): print it,
+    or look at it in a notebook.
+
+    >>> import minipd as paddle
+    >>> print(explain(lambda x: paddle.exp(x) + 1.0, paddle.ones([4, 8])).summary)
+    <lambda>
+      forward: 2 calls become 1, 1 of them of kernels; 512 bytes moved become 256 bytes, 2.0 times less
+        group 0, Trivial: 2 operators, kernel exp_add_...
+    """
+    from minipd.cinn.explanation import explain as explained        # with numba, which takes long
+    return explained(function, *inputs, **named)

@@ -251,6 +251,20 @@ class StaticFunction:
                                        examples=True)
         return ConcreteProgram(self.last)
 
+    def get_concrete_program(self, *args: Any, **kwargs: Any) -> tuple[ConcreteProgram, Compiled]:
+        """The program of a call with these arguments, which is not made, and what would run it.
+
+        >>> from minipd.jit.api import to_static
+        >>> from minipd.ops.creation import ones
+        >>> program, _ = to_static(lambda x: x.exp()).get_concrete_program(ones([2]))
+        >>> [op.name() for op in program.main_program.global_block()]
+        ['pd_op.data', 'pd_op.exp', 'builtin.shadow_output']
+        """
+        args, kwargs = as_tensors(args), as_tensors(kwargs)
+        tensors, structure = flat(args, kwargs)
+        compiled = self._compiled(self.dygraph_function, tensors, structure, (args, kwargs))
+        return ConcreteProgram(compiled), compiled
+
     @property
     def code(self) -> str:
         """The function as it is traced: rewritten, so that tensors may decide its branches and loops.

@@ -24,9 +24,11 @@ ORDER = ("forward_fusion", "graph_passes", "decompose", "group", "compile")
 
 @dataclass(frozen=True)
 class Options:
-    """How to compile.  backend: "CINN", or None for library kernels only."""
+    """How to compile.  backend: "CINN", or None for library kernels only.  until: the last stage that programs go
+    through, to look at what comes of it; "" for all."""
 
     backend: str | None = None
+    until: str = ""
 
 
 class Stage(NamedTuple):
@@ -61,7 +63,7 @@ def run_stages(program: Program, options: Options, phase: str, title: str = "pro
     printing = flag("FLAGS_print_ir")
     if printing:
         print(f"IR of the {title}, before the stages of phase {phase} = {program}")
-    for name in ORDER:
+    for name in ORDER[:ORDER.index(options.until) + 1] if options.until else ORDER:
         stage = STAGES.get(name)
         if stage is None or stage.phase != phase or stage.needs_backend not in (None, options.backend):
             continue
