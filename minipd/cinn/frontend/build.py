@@ -73,11 +73,12 @@ def fuse(ops: list[Operation], free: set[Operation], kind: Kind) -> Operation:
 
 def _readers_between(ops: list[Operation]) -> list[Operation]:
     """The operations between the first and the last of `ops`, not of them, that need a result of theirs, in order."""
-    inside, needing, found = set(ops), set(ops), []
+    inside, found = set(ops), []
+    late = {v for op in ops for v in op.results()}
     op: Operation | None = ops[0]
     while op is not None and op is not ops[-1]:
-        if op not in inside and any(v.get_defining_op() in needing for v in reads_of(op)):
-            needing.add(op)
+        if op not in inside and not late.isdisjoint(reads_of(op)):
+            late.update(op.results())
             found.append(op)
         op = op.next
     return found

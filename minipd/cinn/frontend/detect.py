@@ -19,12 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from minipd.cinn.compute.table import Fill, compute_of
 from minipd.cinn.dialect import FUSION, GROUP
 from minipd.cinn.frontend.graph import is_barrier, is_free, is_member
 from minipd.ir.block import Block
 from minipd.ir.mapping import IrMapping, clone_operation
 from minipd.ir.operation import Operation
 from minipd.ir.program import Program
+from minipd.ir.schema import tensor_operands
 from minipd.ir.value import Value
 
 __all__ = ["blocks_of", "detect_groups", "dissolve"]
@@ -32,7 +34,11 @@ __all__ = ["blocks_of", "detect_groups", "dissolve"]
 
 def detect_groups(program: Program) -> list[Operation]:
     """Put every part that may have loops, those in regions too, into a `cinn_op.group`; returns these, in order."""
-    return [_enclose(run) for block in blocks_of(program) for run in list(_runs(block)) if any(map(is_member, run))]
+    found: list[Operation] = []
+    for block in blocks_of(program):
+        last_first = [_enclose(run) for run in reversed(list(_runs(block))) if any(map(is_member, run))]
+        found += reversed(last_first)           # (a later one takes copies of what stands in front of an earlier one)
+    return found
 
 
 def blocks_of(program: Program) -> list[Block]:
@@ -60,9 +66,9 @@ def _enclose(run: list[Operation]) -> Operation:
     block = run[0].parent
     assert block is not None
     inside = set(run)
-    for op in _needed_from_before(run, inside):
-        inside.add(op)
-        run = [op, *run]
+    run = [*_needed_from_before(run, inside), *run]
+    run = [each for op in run for each in _one_for_each_use(op)]
+    inside.update(run)
     results = [v for op in run for v in op.results() if any(user not in inside for user in v.all_used_ops())]
     operands = dict.fromkeys(v for op in run for v in op.operands_source() if v.get_defining_op() not in inside)
     group = Operation(GROUP, list(operands), {"stop_gradient": [v.stop_gradient for v in results]} if results else {},
@@ -82,8 +88,7 @@ def _enclose(run: list[Operation]) -> Operation:
 
 
 def _needed_from_before(run: list[Operation], inside: set[Operation]) -> list[Operation]:
-    """Copies of the free operations, from before a barrier, that `run` reads, which then reads the copies; readers
-    before what they read."""
+    """Copies of the free operations, from before a barrier, that `run` reads, which then reads the copies."""
     copies: dict[Operation, Operation] = {}
     mapping = IrMapping()
 
@@ -99,7 +104,20 @@ def _needed_from_before(run: list[Operation], inside: set[Operation]) -> list[Op
     for op in run:
         for operand in op.operands():
             operand.set_source(copied(operand.source()))
-    return list(copies.values())[::-1]
+    return list(copies.values())
+
+
+def _one_for_each_use(op: Operation) -> list[Operation]:
+    """Copies of a constant tensor, so that each reader has its own: positions along the rows and along the columns of a
+    mask (`i.unsqueeze(1) >= i`) are not to be one loop because they are one arange."""
+    if op.row is None or not isinstance(compute_of(op.row), Fill) or tensor_operands(op) or not op.result(0).shape:
+        return [op]
+    made = [op]
+    for use in op.result(0).uses[1:]:
+        copy = clone_operation(op, IrMapping())
+        use.set_source(copy.result(0))
+        made.append(copy)
+    return made
 
 
 def dissolve(group: Operation) -> None:

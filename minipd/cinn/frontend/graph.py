@@ -13,13 +13,15 @@ so what a rank does between two messages stays between them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import insort
+from collections.abc import Iterator, Sequence
 
 from minipd.cinn.compute.table import Broadcast, Elementwise, Fill, Reduction, compute_of
 from minipd.cinn.dialect import FUSION
 from minipd.cinn.lower import CannotLower, lower_group
 from minipd.framework.row import Trait
 from minipd.ir.block import Block
+from minipd.ir.mapping import IrMapping, clone_operation
 from minipd.ir.operation import Operation, captured
 from minipd.ir.schema import constant_of, is_attribute_only, mutable_operands, op_attrs, result_values, tensor_operands
 from minipd.ir.traits import IrTrait
@@ -88,7 +90,7 @@ class Graph:
 
     def __init__(self, block: Block):
         self.members: list[Operation] = []
-        self.position: dict[Operation, int] = {}
+        self.position: dict[Operation, float] = {}
         self.segment: dict[Operation, int] = {}
         self.free: set[Operation] = set()
         self.readers: dict[Operation, list[Operation]] = {}
@@ -100,14 +102,76 @@ class Graph:
                 self.free.add(op)
                 continue
             self.readers[op] = []
-            self.producers[op] = list(dict.fromkeys(self._origins(op)))
-            for producer in self.producers[op]:
-                self.readers[producer].append(op)
+            self._link(op)
             if is_barrier(op):
                 segment += 1
             elif is_member(op):
                 self.members.append(op)
                 self.segment[op] = segment
+
+    def copy(self, ops: Sequence[Operation], readers: Sequence[Operation]) -> list[Operation]:
+        """Copies of the members `ops`, in order, in front of the first of the members `readers` that needs them; these
+        read the copies from now on, through copies of the views in between."""
+        needing = [r for r in readers if any(p in ops for p in self.producers[r])]
+        first = min(needing, key=self.position.__getitem__)
+        mapping = IrMapping()
+        made: list[Operation] = []
+
+        def copied(op: Operation) -> Operation:
+            for v in op.operands_source():
+                through(v)
+            new = clone_operation(op, mapping)
+            assert first.parent is not None
+            first.parent.insert_before(first, new)
+            made.append(new)
+            return new
+
+        def through(value: Value) -> Value:
+            op = value.get_defining_op()
+            if op in self.free and not mapping.has(value) and any(p in ops for p in self._origins(op)):
+                self.free.add(copied(op))
+            return mapping.look_up(value)
+        copies = [copied(op) for op in ops]
+        for reader in needing:
+            for operand in reader.operands():
+                operand.set_source(through(operand.source()))
+        for i, op in enumerate(made):
+            self.position[op] = self.position[first] - 1 + (i + 1) / (len(made) + 1)
+        for op in copies:
+            self.segment[op] = self.segment[first]
+            self.readers[op] = []
+            insort(self.members, op, key=self.position.__getitem__)
+        for op in (*copies, *needing):
+            self._link(op)
+        return copies
+
+    def remove_unused(self, op: Operation) -> bool:
+        """Erase a member if nobody reads it, not even through views; returns whether."""
+        if self.readers[op]:
+            return False
+        views = [user for v in op.results() for user in v.all_used_ops()]
+        for user in views:
+            views += [u for v in user.results() for u in v.all_used_ops()]
+        if any(user not in self.free for user in views):
+            return False
+        for view in reversed(list(dict.fromkeys(views))):
+            self.free.discard(view)
+            del self.position[view]
+            view.erase()
+        for producer in self.producers.pop(op):
+            self.readers[producer].remove(op)
+        self.members.remove(op)
+        del self.readers[op], self.position[op], self.segment[op]
+        op.erase()
+        return True
+
+    def _link(self, op: Operation) -> None:
+        """The edges that lead to an operation, as its operands say now."""
+        for producer in self.producers.get(op, ()):
+            self.readers[producer].remove(op)
+        self.producers[op] = list(dict.fromkeys(self._origins(op)))
+        for producer in self.producers[op]:
+            self.readers[producer].append(op)
 
     def _origins(self, op: Operation) -> Iterator[Operation]:
         """The operations of this block, not free, whose results `op` reads, if only through views."""
@@ -163,8 +227,11 @@ def outputs_of(ops: list[Operation], free: set[Operation]) -> list[Value]:
     inside = set(ops)
 
     def read_outside(value: Value) -> bool:
-        return any(user not in inside if user not in free else any(map(read_outside, user.results()))
-                   for user in value.all_used_ops())
+        for use in value.uses:
+            user = use.owner()
+            if user not in inside and (user not in free or any(map(read_outside, user.results()))):
+                return True
+        return False
     return [v for op in ops for v in op.results() if read_outside(v)]
 
 

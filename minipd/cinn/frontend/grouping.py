@@ -35,8 +35,8 @@ def find_patterns(block_graph: Graph, tracker: FusionTracker) -> list[Pattern]:
     """The patterns of a block that become kernels."""
     graph = PatternGraph(block_graph, tracker)
     before = -1
-    while len(graph.tracker.decisions) > before:        # what was in the way of a union may have gone into one itself
-        before = len(graph.tracker.decisions)
+    while graph.merges > before:            # what was in the way of a union may have gone into one itself
+        before = graph.merges
         for step in STEPS:
             step.run(graph, step.name)
     chosen = [node for node in graph.patterns() if _gains(graph, node.ops)]

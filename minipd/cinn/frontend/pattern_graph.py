@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from minipd.cinn.frontend.graph import Graph
 from minipd.cinn.frontend.pattern import Kind, kind_of
-from minipd.cinn.frontend.policies import POLICIES, Union
+from minipd.cinn.frontend.policies import POLICIES, Copied, Union
 from minipd.cinn.frontend.space import Calls
 from minipd.cinn.frontend.tracker import Decision, FusionTracker
 from minipd.cinn.frontend.traffic import nbytes, sizes
 from minipd.ir.operation import Operation
 from minipd.ir.schema import result_values, tensor_operands
+from minipd.ir.value import Value
 
 __all__ = ["Node", "PatternGraph"]
 
@@ -37,8 +38,8 @@ class Node:
 
 
 class PatternGraph:
-    """node: of each operation that is not free.  step_of: which step put the two ends of an edge into one pattern, if
-    the tracker wants to know."""
+    """node: of each operation that is not free.  merges: how many there were.  step_of: which step put the two ends of
+    an edge into one pattern, if the tracker wants to know."""
 
     def __init__(self, graph: Graph, tracker: FusionTracker):
         self.graph, self.tracker = graph, tracker
@@ -46,7 +47,8 @@ class PatternGraph:
         self.calls = Calls()
         self.node = {op: Node(op, graph.position[op], graph.segment.get(op)) for op in graph.readers}
         self.step_of: dict[tuple[Operation, Operation], str] = {}
-        self._refused: set[tuple[int, int, int, int]] = set()
+        self.merges = 0
+        self._tried: set[tuple] = set()
 
     # ------------------------------------------------------------------------------------------------------ reading
     @property
@@ -72,6 +74,11 @@ class PatternGraph:
         return sorted((r for r in found if self.node[r] is not own and self.node[r].segment is not None),
                       key=result_size, reverse=True)
 
+    def maker(self, value: Value) -> Node | None:
+        """The node of the operation whose result a value is."""
+        op = value.get_defining_op()
+        return None if op is None else self.node.get(op)
+
     def name(self, op: Operation) -> str:
         """The operator in words: `exp_3` is the operation at place 3 of its block."""
         return f"{op.name().split('.')[-1]}_{int(self.position[op])}"
@@ -82,10 +89,8 @@ class PatternGraph:
         a, b = self.node[upstream], self.node[downstream]
         if a is b:
             return False
-        pair = (id(a), len(a.ops), id(b), len(b.ops))
-        if pair in self._refused:
+        if not self.is_new(upstream, downstream):
             return False
-        self._refused.add(pair)             # (as they are now; if they are united, the pair never comes again)
         union = Union(self, a, b)
         refusal = self.why_not(union)
         if refusal is not None:
@@ -96,11 +101,22 @@ class PatternGraph:
         a.take(union.ops, min(a.first, b.first), max(a.last, b.last))
         for op in b.ops:
             self.node[op] = a
+        self.merges += 1
         self._record(step, upstream, downstream)
         return True
 
     def _edges(self, a: Node, b: Node) -> list[tuple[Operation, Operation]]:
         return [(op, reader) for op in a.ops for reader in self.readers_of[op] if self.node[reader] is b]
+
+    def is_new(self, upstream: Operation, downstream: Operation, step: str = "") -> bool:
+        """Whether the patterns of two operators are looked at for the first time as they are, by a step of its own or
+        by any that unites them."""
+        a, b = self.node[upstream], self.node[downstream]
+        pair = (step, id(a), len(a.ops), id(b), len(b.ops)) + ((id(upstream),) if step else ())
+        if pair in self._tried:
+            return False
+        self._tried.add(pair)
+        return True
 
     def why_not(self, union: Union) -> tuple[str, str] | None:
         """The first policy that is against a union, and its reason."""
@@ -114,6 +130,31 @@ class PatternGraph:
                 reason: str = "") -> None:
         self.tracker.decisions.append(
             Decision(step, self.name(upstream), self.name(downstream), not policy, policy, reason))
+
+    def refuse(self, step: str, upstream: Operation, downstream: Operation, policy: str, reason: str) -> None:
+        """Note why an edge stays."""
+        self._record(step, upstream, downstream, policy, reason)
+
+    def copy(self, step: str, ops: list[Operation], upstream: Operation, downstream: Operation) -> bool:
+        """Give the pattern of `downstream` copies of the operators `ops`, in order, of the pattern of `upstream`, the
+        last of them; what nobody reads any more is gone."""
+        b = self.node[downstream]
+        refusal = self.why_not(Copied(self, b, ops))
+        if refusal is not None:
+            self.refuse(step, upstream, downstream, *refusal)
+            return False
+        copies = self.graph.copy(ops, b.ops)
+        for op in copies:
+            self.node[op] = b
+        b.take(sorted((*b.ops, *copies), key=self.position.__getitem__), b.first, b.last)
+        b.first = min(b.first, self.position[copies[0]])
+        self.merges += 1
+        self._record(step, upstream, downstream)
+        for op in reversed(ops):
+            if self.graph.remove_unused(op):
+                a = self.node.pop(op)
+                a.take([x for x in a.ops if x is not op], a.first, a.last)
+        return True
 
     # ------------------------------------------------------------------------------------------------------- cycles
     def leads_around(self, a: Node, b: Node) -> bool:

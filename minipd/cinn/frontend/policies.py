@@ -17,7 +17,7 @@ from minipd.ir.value import Value
 if TYPE_CHECKING:
     from minipd.cinn.frontend.pattern_graph import Node, PatternGraph
 
-__all__ = ["POLICIES", "Policy", "Union"]
+__all__ = ["POLICIES", "Copied", "Policy", "Union"]
 
 #: More operators than this in a kernel take long to compile, and more arrays than this find no registers.
 MOST_OPS, MOST_ARRAYS = 64, 32
@@ -44,6 +44,22 @@ class Union:
         return outputs_of(self.ops, self.graph.free)
 
 
+class Copied(Union):
+    """A pattern with copies of operators that others have, too."""
+
+    def __init__(self, graph: PatternGraph, node: Node, copies: list[Operation]):
+        super().__init__(graph, node, node)
+        self.copies = copies
+
+    @cached_property
+    def ops(self) -> list[Operation]:
+        return sorted((*self.b.ops, *self.copies), key=self.graph.position.__getitem__)
+
+    @cached_property
+    def results(self) -> list[Value]:
+        return outputs_of(self.b.ops, self.graph.free)
+
+
 class Policy(NamedTuple):
     """why_not(union): the reason against it, None if there is none."""
 
@@ -59,7 +75,7 @@ def one_segment(union: Union) -> str | None:
 
 
 def sizes(union: Union) -> str | None:
-    number = len(union.a.ops) + len(union.b.ops)
+    number = len(union.ops)
     return None if number <= MOST_OPS else f"{number} operators in one kernel: more than {MOST_OPS} take long to build"
 
 
@@ -71,7 +87,7 @@ def arrays(union: Union) -> str | None:
 def general_topo(union: Union) -> str | None:
     """A kernel runs at one time: neither may need, through others, what the other makes."""
     a, b, graph = union.a, union.b, union.graph
-    if graph.leads_around(a, b) or graph.leads_around(b, a):
+    if a is not b and (graph.leads_around(a, b) or graph.leads_around(b, a)):
         return f"{graph.between(a, b) or graph.between(b, a)} would have to run in the middle of the kernel"
     return None
 
