@@ -68,7 +68,7 @@ def partition(program: Program, mesh: ProcessMesh | None, rank: int, left: dict[
         elif type(payload) is not DistValue and mesh is not None:              # a constant
             payload = DistValue(payload, tuple(payload.shape), payload.dtype, mesh, (Replicate(),) * mesh.ndim)
         if op.name() == "builtin.set_parameter":
-            name, ranks = op.attributes["parameter_name"].value, everybody(program)
+            name = op.attributes["parameter_name"].value
             payload = told_to_all(state.get(name), payload, ranks)
             check_state(name, state, payload, ranks)
         elif isinstance(kind, DistTensorType):
@@ -79,6 +79,7 @@ def partition(program: Program, mesh: ProcessMesh | None, rank: int, left: dict[
             trace.write(op, payload.held().local)
 
     branches = LocalBranches(mesh, trace, rank, left)
+    ranks = everybody(program)
     with using(ground=trace, middle=Local(rank), grad=False), local.constraints.collect() as constraints:
         for c in program.constraints:
             constraints.add(c)

@@ -163,15 +163,25 @@ SHARING = """
     from minipd.cinn.runtime.kernel import compile_function
     from tests.cinn.loops import softmax
     y = np.empty((3, 4), np.float32)
-    compile_function(softmax(), compiler=Compiler(Path(sys.argv[1])))([np.zeros((3, 4), np.float32)], [y])
+    compiler = Compiler(Path(sys.argv[1]))
+    compile_function(softmax(), compiler=compiler)([np.zeros((3, 4), np.float32)], [y])
     assert (y == 0.25).all()
+    print(compiler.statistics.loaded)
 """
+
+
+def test_a_process_that_compiles_nothing_loads(filled, pytestconfig):
+    """Machine code calls numba's runtime, which nothing else sets up there."""
+    command = [sys.executable, "-c", textwrap.dedent(SHARING), str(filled), str(pytestconfig.rootpath)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (ran.returncode, ran.stdout) == (0, "1\n"), ran.stderr
 
 
 @pytest.mark.parametrize("count", [2, pytest.param(6, marks=pytest.mark.long)])
 def test_processes_share_a_cold_folder(tmp_path, pytestconfig, count):
     command = [sys.executable, "-c", textwrap.dedent(SHARING), str(tmp_path), str(pytestconfig.rootpath)]
-    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(count)]
+    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                 for _ in range(count)]
     for process in processes:
         _, errors = process.communicate(timeout=300)
         assert process.returncode == 0, errors
