@@ -10,7 +10,7 @@ import numpy as np
 import minipd as paddle
 from minipd import viz
 from minipd.cinn.codegen.numba_source import numba_source
-from minipd.cinn.compile import build_cinn_pass, prepare
+from minipd.cinn.compile import apply_cinn_pass, prepare
 from minipd.cinn.frontend import build_groups, bytes_moved, run_group
 from minipd.cinn.frontend.traffic import bytes_of_op
 from minipd.cinn.ir.ast import Accumulate, Dim, For, Function, Init, Load, Param, Seq, Store, Var
@@ -242,7 +242,7 @@ print(numba_source(schedule(softmax)))
 
 # %%
 program = traced(F.softmax, (3, 4))
-print(build_cinn_pass(program), [op.name() for op in program.global_block()])
+print(apply_cinn_pass(program), [op.name() for op in program.global_block()])
 x = np.array([[1, 2, 3, 4], [1, np.nan, 3, 4], [1, 2, 3, -np.inf]], np.float32)
 with np.errstate(all="ignore"):
     print(Executor(program).run({"x0": x}, Scope())["output_0"].round(4))

@@ -1,6 +1,6 @@
 """From a program to kernels: decompose, group, lower, schedule, build.
 
-`build_cinn_pass` is the whole of it.  What cannot become a kernel stays what it was: a group that cannot be lowered or
+`apply_cinn_pass` is the whole of it.  What cannot become a kernel stays what it was: a group that cannot be lowered or
 built goes back into the program as library kernels, with one warning that names its operators.
 """
 
@@ -32,10 +32,10 @@ from minipd.ir.program import Program
 from minipd.ir.types import TensorType
 from minipd.passes.rewriter import inherited
 
-__all__ = ["build_cinn_pass", "compile_groups", "function_of", "prepare"]
+__all__ = ["apply_cinn_pass", "compile_groups", "function_of", "prepare"]
 
 
-def build_cinn_pass(program: Program, comm: Any = None) -> int:
+def apply_cinn_pass(program: Program, comm: Any = None) -> int:
     """Compile what can be kernels, in place; returns how many groups became kernels.
 
     comm: with it, all ranks compile their programs at once, and share the kernels through the cache (collective).
@@ -47,7 +47,7 @@ def build_cinn_pass(program: Program, comm: Any = None) -> int:
 
 
 def compile_groups(program: Program, comm: Any = None) -> int:
-    """The last part of `build_cinn_pass`: kernels for the groups that the program has."""
+    """The last part of `apply_cinn_pass`: kernels for the groups that the program has."""
     groups = [op for op in program.walk() if op.name() == FUSION]
     failed: list[tuple[str, str]] = []          # the operators of a group, and what is wrong
     lowered: list[Operation] = []

@@ -1,7 +1,7 @@
 """Operators that stand for several become kernels, each by itself: the kernel of a fused row is its decomposition,
 compiled.
 
-`build_cinn_pass` fuses whatever it finds in a program.  Here what is one kernel has been decided, by the rules of
+`apply_cinn_pass` fuses whatever it finds in a program.  Here what is one kernel has been decided, by the rules of
 floor 3 or by whoever wrote `softmax`; an operator is taken apart, and what its parts make of loops goes into one group
 for each nest:
 

@@ -27,7 +27,7 @@ def kernel_of(op: Operation) -> Kernel:
     kernel = KERNELS.get(name or "")
     if kernel is None:
         raise ValueError(user_error(op, f"expected a kernel that this process has built, got the name {name!r}; "
-                                        "compile the program again (build_cinn_pass)"))
+                                        "compile the program again (apply_cinn_pass)"))
     return kernel
 
 

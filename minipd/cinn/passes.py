@@ -2,22 +2,70 @@
 
 from __future__ import annotations
 
+from minipd.cinn.dialect import GROUP
 from minipd.ir.program import Program
 from minipd.passes.base import Pass
 from minipd.passes.table import register_pass
 
-__all__ = ["BuildCinn", "CompileFusedRows"]
+__all__ = ["ApplyCinn", "BuildCinn", "CinnGroupCluster", "CompileFusedRows", "LowerCinnFusionOp", "PdToCinn"]
 
 
-@register_pass("build_cinn_pass")
-class BuildCinn(Pass):
-    """What can be kernels is fused and compiled; the number of changes is that of the groups."""
+@register_pass("apply_cinn_pass")
+class ApplyCinn(Pass):
+    """What can be kernels is fused and compiled, by the four passes below; the number of changes is that of the
+    kernels."""
 
     opt_level = 4
 
     def run(self, program: Program) -> int:
-        from minipd.cinn.compile import build_cinn_pass
-        return build_cinn_pass(program)
+        from minipd.cinn.compile import apply_cinn_pass
+        return apply_cinn_pass(program)
+
+
+@register_pass("pd_to_cinn_pass")
+class PdToCinn(Pass):
+    """What the compiler has no loops for is taken apart, where its parts have; the number of changes is that of the
+    operations."""
+
+    opt_level = 4
+
+    def run(self, program: Program) -> int:
+        from minipd.cinn.parts import prepare
+        return prepare(program)
+
+
+@register_pass("build_cinn_pass")
+class BuildCinn(Pass):
+    """What of a program may have loops is put into `cinn_op.group`s; the number of changes is theirs."""
+
+    opt_level = 4
+
+    def run(self, program: Program) -> int:
+        from minipd.cinn.frontend import detect_groups
+        return len(detect_groups(program))
+
+
+@register_pass("cinn_group_cluster_pass")
+class CinnGroupCluster(Pass):
+    """Groups become `cinn_op.fusion`s, each of which will be a kernel; the number of changes is that of both."""
+
+    opt_level = 4
+
+    def run(self, program: Program) -> int:
+        from minipd.cinn.frontend import cluster_groups
+        groups = sum(op.name() == GROUP for op in program.walk())
+        return len(cluster_groups(program)) + groups
+
+
+@register_pass("lower_cinn_fusion_op_pass")
+class LowerCinnFusionOp(Pass):
+    """Fusions become kernels (`cinn_runtime.jit_kernel`); the number of changes is that of the kernels."""
+
+    opt_level = 4
+
+    def run(self, program: Program) -> int:
+        from minipd.cinn.compile import compile_groups
+        return compile_groups(program)
 
 
 @register_pass("compile_fused_rows_pass")

@@ -1,4 +1,4 @@
-"""What this floor does when a function is compiled for backend "CINN" (`jit.stages`): the parts of `build_cinn_pass`,
+"""What this floor does when a function is compiled for backend "CINN" (`jit.stages`): the parts of `apply_cinn_pass`,
 each of which `FLAGS_print_ir` shows.
 
 What compiles is imported, with numba, only by who compiles.
@@ -19,8 +19,14 @@ def _decompose(program: Program, options: Options) -> Program:
 
 
 def _group(program: Program, options: Options) -> Program:
-    from minipd.cinn.frontend import build_groups
-    build_groups(program)
+    from minipd.cinn.frontend import detect_groups
+    detect_groups(program)
+    return program
+
+
+def _cluster(program: Program, options: Options) -> Program:
+    from minipd.cinn.frontend import cluster_groups
+    cluster_groups(program)
     return program
 
 
@@ -37,4 +43,5 @@ def _kernels(program: Program) -> str:
 
 register_stage("decompose", _decompose, needs_backend="CINN")
 register_stage("group", _group, needs_backend="CINN")
+register_stage("cluster", _cluster, needs_backend="CINN")
 register_stage("compile", _compile, needs_backend="CINN", made=_kernels)

@@ -58,8 +58,8 @@ class Optimised:
         manager.run(self.program)
         self.statistics = manager.statistics
         if config.cinn_enabled():
-            from minipd.cinn.compile import build_cinn_pass
-            build_cinn_pass(self.program)
+            from minipd.cinn.compile import apply_cinn_pass
+            apply_cinn_pass(self.program)
 
 
 class Predictor:

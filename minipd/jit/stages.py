@@ -19,7 +19,7 @@ __all__ = ["Options", "register_stage", "run_stages"]
 
 PHASES = ("trace", "compile")
 #: where each stage has its place
-ORDER = ("forward_fusion", "graph_passes", "decompose", "group", "compile")
+ORDER = ("forward_fusion", "graph_passes", "decompose", "group", "cluster", "compile")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pytest
 
 import minipd as paddle
 from minipd.cinn import compile as compiling
-from minipd.cinn.compile import build_cinn_pass
+from minipd.cinn.compile import apply_cinn_pass
 from minipd.cinn.dialect import JIT_KERNEL
 from minipd.cinn.frontend import bytes_moved
 from minipd.cinn.kernels import KERNELS, kernel_of
@@ -32,7 +32,7 @@ def compiled(fn, *arrays, tolerance=1e-12):
     want = run(program, feed)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        build_cinn_pass(program)
+        apply_cinn_pass(program)
     verify(program)
     assert parse(program.to_string("exact")) == program
     got = Executor(program).run(feed)
@@ -68,7 +68,7 @@ def test_rms_norm_without_its_library_kernel_and_with_another_formula(monkeypatc
     moved = []
     for fn, expected in want.items():
         program, feed = traced(fn, x, w)
-        assert build_cinn_pass(program) == 1
+        assert apply_cinn_pass(program) == 1
         kernel, = kernels(program)
         assert not [op for op in program.walk() if op.row is not None]      # one kernel and nothing else
         np.testing.assert_allclose(Executor(program).run(feed)["output_0"], expected, rtol=3e-6, atol=1e-6)
@@ -116,7 +116,7 @@ def test_c4_small_and_large_reductions(shape, equal):
     """To 2^-23 sqrt(n), relative to the sum of absolute values; equal numbers err in one direction."""
     x = np.full(shape, 0.1, np.float32) if equal else R.normal(size=shape).astype(np.float32)
     program, feed = traced(lambda x: ((x * 1.0).sum(-1), (x * 1.0).sum(), (x * 1.0).max(-1)), x)
-    build_cinn_pass(program)
+    apply_cinn_pass(program)
     assert kernels(program) and not [op for op in program.walk() if op.row is not None]
     rows, whole, most = Executor(program).run(feed).values()
     wide, size = x.astype(np.float64), np.abs(x.astype(np.float64))
@@ -152,7 +152,7 @@ def test_nan_and_infinity_are_kept():
 def test_a_symbolic_size_is_compiled_once():
     program = trace(lambda x: F.silu(x) * 2.0 + x.mean(-1, keepdim=True),
                     InputSpec([None, 5], "float64", "x")).program
-    assert build_cinn_pass(program) == 1
+    assert apply_cinn_pass(program) == 1
     executor = Executor(program)
     for n in (3, 1, 8):
         x = R.normal(size=(n, 5))
@@ -195,7 +195,7 @@ def test_an_optimizer_step_writes_over_its_state():
     state = {name: np.abs(R.normal(size=(6, 5))) for name in "pmv"}
     feed = {"g": R.normal(size=(6, 5)), "lr": np.array(0.1), "t": np.array(3)}
     want, program_before = run(program, feed, state), program.clone()
-    assert build_cinn_pass(program) == 1
+    assert apply_cinn_pass(program) == 1
     scope = {name: array.copy() for name, array in state.items()}
     executor = Executor(program)
     built = (process_compiler().statistics.compiled, process_compiler().statistics.loaded)
@@ -222,7 +222,7 @@ def test_what_kernels_will_be_given_is_foreseen():
     n = 300
     program, feed = traced(step, *[R.normal(size=shape) / 20 for shape in ((n, 2 * n), (n, 2 * n), (2 * n, n))])
     want = run(program, feed)
-    build_cinn_pass(program)
+    apply_cinn_pass(program)
     wanted = [(kernel_of(call.op), kernel_of(call.op).wanted(*given)) for call, *given in calls_ahead(program)]
     assert any(v.strided for _, v in wanted) and any(v.kernel is not kernel for kernel, v in wanted)
     statistics = process_compiler().statistics
@@ -241,7 +241,7 @@ def check_fallback(match, number):
     program, feed = traced(softmax_and_silu, R.normal(size=(3, 4)), R.normal(size=(4, 4)))
     want = run(program, feed)
     with pytest.warns(UserWarning, match=match) as caught:
-        assert build_cinn_pass(program) == number
+        assert apply_cinn_pass(program) == number
     assert len([w for w in caught if "library kernels" in str(w.message)]) == 1
     verify(program)
     for name, array in Executor(program).run(feed).items():
@@ -267,7 +267,7 @@ def test_kernels_that_cannot_be_built_warn_once(monkeypatch):
 
 def test_a_kernel_of_another_process_is_refused_by_name():
     program, _ = traced(lambda x: x.exp() * 2.0, R.normal(size=(3, 4)))
-    build_cinn_pass(program)
+    apply_cinn_pass(program)
     op, = kernels(program)
     op.set_str_attr("kernel", "exp_multiply_0")
     assert "exp_multiply_0" not in KERNELS

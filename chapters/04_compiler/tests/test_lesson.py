@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import minipd as paddle
-from minipd.cinn.compile import build_cinn_pass, prepare
+from minipd.cinn.compile import apply_cinn_pass, prepare
 from minipd.cinn.frontend import build_groups, bytes_moved, run_group
 from minipd.cinn.ir.interpreter import interpret
 from minipd.cinn.lower import lower
@@ -34,7 +34,7 @@ def traced(f, *arrays):
 def compiled(f, *arrays):
     """The outputs of f's program, as kernels."""
     program, feed = traced(f, *arrays)
-    build_cinn_pass(program)
+    apply_cinn_pass(program)
     out = Executor(program).run(feed, Scope())
     return [out[name] for name in sorted(out)]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minipd.cinn.compile import build_cinn_pass
+from minipd.cinn.compile import apply_cinn_pass
 from minipd.cinn.kernels import kernel_sources
 from minipd.dist.completion import complete
 from minipd.dist.dialect import DistTensorType
@@ -172,7 +172,7 @@ class Runnable:
         self.local = local
         self.compiled = local.clone() if cinn else local
         if cinn:
-            build_cinn_pass(self.compiled, current().comm)
+            apply_cinn_pass(self.compiled, current().comm)
         self.executor = Executor(self.compiled)
 
     def texts(self, name: str) -> dict[str, str]:
