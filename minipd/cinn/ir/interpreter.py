@@ -11,8 +11,8 @@ them writes, are an error (`races`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -136,11 +136,13 @@ class _Run:
             case Var(name=name, dtype=dtype):
                 self._check(name in self.scalars, e, "it has no value here")
                 held = self.scalars[name]
-                self._check(held.dtype == dtype, e, f"{name} is {held.dtype}, read as {dtype}")
+                if held.dtype != dtype:
+                    self._refuse(e, f"{name} is {held.dtype}, read as {dtype}")
                 return held
             case Load(buffer=buffer, index=index, dtype=dtype):
                 array, at = self._element(e, buffer, index)
-                self._check(array.dtype == dtype, e, f"{buffer} is {array.dtype}, read as {dtype}")
+                if array.dtype != dtype:
+                    self._refuse(e, f"{buffer} is {array.dtype}, read as {dtype}")
                 return self._read(e, buffer, array, at)
             case Dim(param=param, axis=axis):
                 self._check(param in self.buffers and axis < self.buffers[param].ndim, e, "no such axis")
@@ -149,7 +151,8 @@ class _Run:
                 return UNARY[op].function(self.expression(x))
             case Binary(op=op, x=x, y=y):
                 a, b = self.expression(x), self.expression(y)
-                self._check(op not in ("mod", "floordiv") or e.dtype.kind == "f" or b != 0, e, "division by 0")
+                if op in ("mod", "floordiv") and e.dtype.kind != "f" and b == 0:
+                    self._refuse(e, "division by 0")
                 return BINARY[op].function(a, b)
             case Select(cond=cond, x=x, y=y):
                 c, a, b = self.expression(cond), self.expression(x), self.expression(y)
@@ -170,31 +173,36 @@ class _Run:
         return array, at
 
     def _read(self, where: Expr | Stmt, buffer: str, array: np.ndarray, at: tuple[int, ...]) -> Any:
-        self._check(bool(self.written[buffer][at]), where, f"{buffer}{list(at)} is read before it is written")
+        if not self.written[buffer][at]:
+            self._refuse(where, f"{buffer}{list(at)} is read before it is written")
         log = self.logs[buffer]
-        if self.place and log is not None:
-            self._check(log.read(at, (self.place, self.threads.phase)), where,
-                        f"{buffer}{list(at)} is written in another iteration, which may run at the same time")
+        if self.place and log is not None and not log.read(at, (self.place, self.threads.phase)):
+            self._refuse(where, f"{buffer}{list(at)} is written in another iteration, which may run at the same time")
         return array[at]
 
     def _write(self, where: Stmt, buffer: str, index: tuple[Expr, ...], new: Any, op: str | None) -> None:
         """buffer[index] = new, or buffer[index] op new."""
         array, at = self._element(where, buffer, index)
         log = self.logs[buffer]
-        self._check(log is not None, where, f"{buffer} is an input")
-        self._check(new.dtype == array.dtype, where, f"{buffer} is {array.dtype}, the value {new.dtype}")
+        if log is None:
+            self._refuse(where, f"{buffer} is an input")
+        if new.dtype != array.dtype:
+            self._refuse(where, f"{buffer} is {array.dtype}, the value {new.dtype}")
         if op is not None:
             new = BINARY[op].function(self._read(where, buffer, array, at), new)
-        if self.place and log is not None:
-            self._check(log.write(at, (self.place, self.threads.phase)), where,
-                        f"{buffer}{list(at)} is read or written in another iteration, which may run at the same time")
+        if self.place and not log.write(at, (self.place, self.threads.phase)):
+            self._refuse(where, f"{buffer}{list(at)} is read or written in another iteration, which may run at the "
+                         "same time")
         array[at] = new
         self.written[buffer][at] = True
 
-    @staticmethod
-    def _check(condition: bool, where: Expr | Stmt, problem: str) -> None:
+    def _check(self, condition: bool, where: Expr | Stmt, problem: str) -> None:
         if not condition:
-            raise LoopError(f"{text(where)}: {problem}")
+            self._refuse(where, problem)
+
+    @staticmethod
+    def _refuse(where: Expr | Stmt, problem: str) -> NoReturn:
+        raise LoopError(f"{text(where)}: {problem}")
 
     # -------------------------------------------------------------------------------------------- statements
     def statement(self, s: Stmt) -> None:
@@ -240,7 +248,8 @@ class _Run:
             case Accumulate(name=name, op=op, value=value):
                 self._check(name in self.accumulators, s, f"{name} is no accumulator here")
                 new = self.expression(value)
-                self._check(new.dtype == self.scalars[name].dtype, s, f"{name} is {self.scalars[name].dtype}")
+                if new.dtype != self.scalars[name].dtype:
+                    self._refuse(s, f"{name} is {self.scalars[name].dtype}")
                 self.scalars[name] = BINARY[op].function(self.scalars[name], new)
             case Alloc(buffer=buffer):
                 self._check(buffer not in self.buffers, s, f"{buffer} hides another {buffer}")
@@ -299,9 +308,9 @@ class _Run:
         inside = {name: value for name, value in around.items() if name not in self.loop_vars}
         for v, value in zip(s.iter_vars, s.iter_values, strict=True):
             at, extent = self.expression(value), self.expression(v.extent)
-            where = replace(s, body=Seq(()))
-            self._check(v.name not in around, where, f"{v.name} hides another {v.name}")
-            self._check(0 <= at < extent, where, f"{v.name} is {at}, outside of its extent {extent}")
+            self._check(v.name not in around, s, f"{v.name} hides another {v.name}")
+            if not 0 <= at < extent:
+                self._refuse(s, f"{v.name} is {at}, outside of its extent {extent}")
             inside[v.name] = np.int64(at)
         self.scalars = inside
         self.statement(Seq((s.body,)))
