@@ -16,7 +16,7 @@ from minipd.cinn.frontend.graph import Graph, outputs_of, sources_of
 from minipd.cinn.frontend.pattern import Kind
 from minipd.cinn.frontend.pattern_graph import PatternGraph
 from minipd.cinn.frontend.steps import STEPS
-from minipd.cinn.frontend.tracker import FusionTracker, Group
+from minipd.cinn.frontend.tracker import NAME, FusionTracker, Group
 from minipd.cinn.frontend.traffic import bytes_of_op, sizes
 from minipd.decomposition.table import stands_for_several
 from minipd.ir.operation import Operation
@@ -43,6 +43,8 @@ def find_patterns(block_graph: Graph, tracker: FusionTracker) -> list[Pattern]:
     tracker.groups += [Group(graph.kind(node), tuple(map(graph.name, node.ops))) for node in chosen]
     if tracker.explaining:
         tracker.edges += explained(graph, chosen)
+        for op in graph.node:
+            op.set_str_attr(NAME, graph.name(op))
     return [Pattern(node.ops, graph.kind(node)) for node in chosen]
 
 

@@ -48,6 +48,7 @@ class PatternGraph:
         self.node = {op: Node(op, graph.position[op], graph.segment.get(op)) for op in graph.readers}
         self.step_of: dict[tuple[Operation, Operation], str] = {}
         self.merges = 0
+        self._first, tracker.seen = tracker.seen, tracker.seen + len(self.position)
         self._tried: set[tuple] = set()
 
     # ------------------------------------------------------------------------------------------------------ reading
@@ -80,8 +81,8 @@ class PatternGraph:
         return None if op is None else self.node.get(op)
 
     def name(self, op: Operation) -> str:
-        """The operator in words: `exp_3` is the operation at place 3 of its block."""
-        return f"{op.name().split('.')[-1]}_{int(self.position[op])}"
+        """The operator in words: `exp_3` is at place 3 of all that is looked at."""
+        return f"{op.name().split('.')[-1]}_{self._first + int(self.position[op])}"
 
     # ------------------------------------------------------------------------------------------------------ merging
     def merge(self, step: str, upstream: Operation, downstream: Operation) -> bool:

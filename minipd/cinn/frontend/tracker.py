@@ -11,14 +11,18 @@ from dataclasses import dataclass, field
 
 from minipd.cinn.frontend.pattern import Kind
 
-__all__ = ["Decision", "Edge", "FusionTracker", "Group"]
+__all__ = ["NAME", "Decision", "Edge", "FusionTracker", "Group"]
+
+#: the attribute that an operator keeps its name in, if the tracker is explaining
+NAME = "fusion_name"
 
 
 @dataclass(frozen=True)
 class Decision:
     """A step that tried to unite the patterns of two operators, and what came of it.
 
-    upstream, downstream: the operators, as `exp_3`: the row's name and the number of the operation in its block.
+    upstream, downstream: the operators, as `exp_3`: the row's name and the number of the operation among all that
+    were looked at.
     policy, reason: who refused, and why, in words; for what was merged, "" and what it is good for.
     """
 
@@ -66,13 +70,15 @@ class Group:
 class FusionTracker:
     """The decisions in order, and the edges and groups that they led to.
 
-    explaining: False leaves out the edges, which cost as much again as the decisions.
+    explaining: False leaves out the edges, which cost as much again as the decisions; and operators do not keep the
+    names that they have here (as an attribute, which copies of them have too).  seen: operations in the parts so far.
     """
 
     explaining: bool = True
     decisions: list[Decision] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
+    seen: int = 0
 
     def merges(self, step: str = "") -> Iterator[Decision]:
         """What was merged, by one step or by any."""
