@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,11 +27,16 @@ class StaticStep(Step):
     def __init__(self, model: Any, optimizer: Any, mesh: ProcessMesh, placements: Sequence[Placement],
                  batch_shape: tuple[int, int], n_micro: int = 1, fuse: bool = True, cinn: bool = False):
         super().__init__(model, optimizer, mesh, placements, n_micro)
-        split = {"ids": placements, "labels": placements}
+        self.batch_shape, self.fuse, self.cinn = batch_shape, fuse, cinn
+        self.split = {"ids": placements, "labels": placements}
         program, trace = train_program(model, optimizer, self.state(), batch_shape, n_micro, fuse)
-        self.train = RankProgram(program, trace, mesh, self.state(), split, n_micro, cinn)
-        program, trace = loss_program(model, batch_shape, fuse)
-        self.loss = RankProgram(program, trace, mesh, dict(model.named_parameters()), split, cinn=cinn)
+        self.train = RankProgram(program, trace, mesh, self.state(), self.split, n_micro, cinn)
+
+    @functools.cached_property
+    def loss(self) -> RankProgram:
+        """The program of `evaluate`, made when it is first asked for: who only trains does not wait for it."""
+        program, trace = loss_program(self.model, self.batch_shape, self.fuse)
+        return RankProgram(program, trace, self.mesh, dict(self.model.named_parameters()), self.split, cinn=self.cinn)
 
     def __call__(self, ids: np.ndarray, labels: np.ndarray) -> DistValue:
         """Train on one global batch, int [batch, seq], which every rank passes.  Returns the loss, in parts."""
