@@ -28,7 +28,7 @@ from minipd.cinn.ir.ast import (
 )
 from minipd.cinn.ir.operators import BINARY
 
-__all__ = ["Expressions", "constant", "dtype_name", "python_name"]
+__all__ = ["Expressions", "constant", "dtype_name", "python_name", "storage_name"]
 
 #: Names that the text uses itself.
 RESERVED = {*keyword.kwlist, *keyword.softkwlist, "np", "math", "scalar", "libm", "range", "abs", "phase", "task",
@@ -67,7 +67,8 @@ class Expressions:
     """What is in scope at a place of the text, and how expressions read there.
 
     scope: the Python name of each name.  taken: what each Python name stands for.  loop_vars: the variables of loops
-    that run from 0.  part_var, parts: in a task's slices, the loop's variable, and the slice of each buffer.
+    that run from 0.  part_var, parts: in a task's slices, the loop's variable, and the slice of each buffer.  rows: the
+    row that stands for a buffer where an iteration uses no other.
     reciprocals, hidden: the Python names of divisors' reciprocals, and of infinities that LLVM is not to know.
     """
 
@@ -77,6 +78,7 @@ class Expressions:
         self.loop_vars: set[str] = set()
         self.part_var: str | None = None
         self.parts: dict[str, str] = {}
+        self.rows: dict[str, str] = {}
         self.reciprocals: dict[Expr, str] = {}
         self.hidden: dict[Expr, str] = {}
 
@@ -234,6 +236,8 @@ class Expressions:
     # ---------------------------------------------------------------------------------------------------- access
     def element(self, buffer: str, index: tuple[Expr, ...]) -> str:
         """buffer[index].  A task's slice stands for the buffer where the first index is the task's loop variable."""
+        if buffer in self.rows:
+            return f"{self.rows[buffer]}[{self.index(index[-1])}]"
         if index and self.part_var is not None and index[0] == Var(self.part_var) and buffer in self.parts:
             counter = self.scope.get(COUNTER, self.scope[self.part_var])
             rest = [self.index(i) for i in index[1:]]
@@ -251,6 +255,11 @@ class Expressions:
 
 def dtype_name(dtype: np.dtype) -> str:
     return "np.bool_" if dtype == BOOL else f"np.{dtype.name}"
+
+
+def storage_name(dtype: np.dtype) -> str:
+    """What the elements of an array are for numba, which knows no bfloat16 and computes with no float16."""
+    return "np.uint16" if dtype in STORAGE_ONLY else dtype_name(dtype)
 
 
 def constant(value: bool | int | float, dtype: np.dtype) -> str:

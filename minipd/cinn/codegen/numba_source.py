@@ -18,6 +18,7 @@ What the text takes care of, because it decides whether LLVM vectorizes a loop, 
   puts in the place of a number is hidden in loops that look for the largest one.
 * Selections and extrema are single instructions, exp, log, tanh, erf, sin, cos of float32 polynomials (`scalar`,
   `math`).
+* Rows of results larger than the cache go around it (`streaming`).
 * 0-D arrays come as [1] arrays: numba indexes them by no empty tuple.
 * float16 and bfloat16 arrays are uint16 arrays of their bits; scalars of these dtypes are float32 that they can hold.
 """
@@ -29,10 +30,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from minipd.cinn.codegen.expressions import COUNTER, NEGATION, Expressions, constant, dtype_name, python_name
+from minipd.cinn.codegen.expressions import COUNTER, NEGATION, Expressions, constant, python_name, storage_name
 from minipd.cinn.codegen.phases import Phase, phases_of
+from minipd.cinn.codegen.streaming import STREAMED_FROM, StreamedRow, streamed_rows
 from minipd.cinn.ir.ast import (
-    STORAGE_ONLY,
     Accumulate,
     Alloc,
     Binary,
@@ -44,6 +45,7 @@ from minipd.cinn.ir.ast import (
     Init,
     Let,
     Load,
+    Param,
     Select,
     Seq,
     Stmt,
@@ -51,6 +53,7 @@ from minipd.cinn.ir.ast import (
     Var,
 )
 from minipd.cinn.ir.walk import expressions, names, statements, walk
+from minipd.cinn.schedule.tree import stmts_of
 
 __all__ = ["numba_source"]
 
@@ -91,6 +94,7 @@ class _Writer(Expressions):
         self.lines: list[str] = []
         self.depth = 0
         self.allocated: set[int] = set()
+        self.streamed = streamed_rows(function)
 
     # ------------------------------------------------------------------------------------------------- the frame
     def module(self) -> str:
@@ -166,10 +170,11 @@ class _Writer(Expressions):
 
     def loop(self, s: For, iterable: str) -> None:
         before = dict(self.scope)
+        locals_ = {row: self.local_row(row.param) for row in self.streamed.get(id(s), ())}
         with self.prepared(s):
             variable = self.declare(s.var, ("scalar", np.dtype(np.int64)))
             self.write(f"for {variable} in {iterable}:")
-            self.body(s)
+            self.body(s, locals_)
         self.scope = before
 
     @contextmanager
@@ -191,19 +196,51 @@ class _Writer(Expressions):
         self.reciprocals.clear()
         self.hidden.clear()
 
-    def body(self, s: For) -> None:
+    def body(self, s: For, local_rows: dict[StreamedRow, str]) -> None:
         with self.indented():
             self.loop_vars.add(s.var)
             length = len(self.lines)
-            self.statement(s.body)
+            before = dict(self.scope)
+            for number, stmt in enumerate(stmts_of(s.body)):
+                for row, local in local_rows.items():
+                    if row.first == number:
+                        self.begin_row(row, local)
+                self.statement(stmt)
+                for row, local in local_rows.items():
+                    if row.last == number:
+                        self.end_row(row, local)
+            self.scope = before
             if len(self.lines) == length:
                 self.write("pass")
             self.loop_vars.discard(s.var)
 
+    # ------------------------------------------------------------------------- rows that may go around the cache
+    def local_row(self, param: Param) -> str:
+        """The text of a local row, which has no elements where the rows of the array are written in place."""
+        whole = self.scope[param.name]
+        name = self.declare(f"{whole}_local", ("row", param.dtype))
+        size = f"{whole}.shape[{param.ndim - 1}] if {whole}.nbytes >= {STREAMED_FROM} else 0"
+        self.write(f"{name} = np.empty({size}, {storage_name(param.dtype)})")
+        return name
+
+    def begin_row(self, row: StreamedRow, local: str) -> None:
+        name = self.declare(f"{self.scope[row.param.name]}_row", ("row", row.param.dtype))
+        self.write(f"{name} = {local} if {local}.size else {self.place(row)}")
+        self.rows[row.param.name] = name
+
+    def end_row(self, row: StreamedRow, local: str) -> None:
+        del self.rows[row.param.name]
+        self.write(f"if {local}.size:")
+        with self.indented():
+            self.write(f"scalar.stream({local}, {self.place(row)})")
+
+    def place(self, row: StreamedRow) -> str:
+        return f"{self.scope[row.param.name]}[{', '.join(map(self.index, row.place))}]"
+
     def allocate(self, s: Alloc) -> None:
         shape = ", ".join(self.expression(n) for n in s.shape)
-        dtype = "np.uint16" if s.dtype in STORAGE_ONLY else dtype_name(s.dtype)
-        self.write(f"{self.declare(s.buffer, ('array', s.dtype, len(s.shape)))} = np.empty(({shape},), {dtype})")
+        name = self.declare(s.buffer, ("array", s.dtype, len(s.shape)))
+        self.write(f"{name} = np.empty(({shape},), {storage_name(s.dtype)})")
 
     def parallel(self, s: For) -> None:
         """A task's share of a loop.  What each iteration would allocate, each task has once, where that is possible."""

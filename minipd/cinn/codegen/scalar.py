@@ -16,7 +16,7 @@ from minipd.framework.numba_setup import numba
 
 __all__: list[str] = []
 
-types, intrinsic = numba.types, numba.extending.intrinsic
+types, intrinsic, cgutils = numba.types, numba.extending.intrinsic, numba.core.cgutils
 
 
 @intrinsic
@@ -42,6 +42,47 @@ def hidden(typing_context, x):
         same = builder.asm(ir.FunctionType(bits, [bits]), "", "=r,0", [builder.bitcast(arguments[0], bits)], False)
         return builder.bitcast(same, context.get_value_type(x))
     return x(x), generate
+
+
+@intrinsic
+def stream(typing_context, source, goal):
+    """goal[:] = source, contiguous arrays that do not overlap, past the cache: by non-temporal stores, where lines of
+    the goal are whole."""
+    if source != goal or not isinstance(source, types.Array) or (source.ndim, source.layout) != (1, "C"):
+        return None
+    line = 64
+
+    def generate(context, builder, signature, arguments):
+        from_, to = (context.make_array(source)(context, builder, x) for x in arguments)
+        element, size = context.get_data_type(source.dtype), context.get_constant(types.intp, 64).type
+        lanes = line // context.get_abi_sizeof(element)
+        vector = ir.VectorType(element, lanes).as_pointer()
+        length = builder.extract_value(to.shape, 0)
+        after = builder.urem(builder.ptrtoint(to.data, size), size(line))         # bytes since the last line's start
+        head = builder.udiv(builder.urem(builder.sub(size(line), after), size(line)), size(line // lanes))
+        head = builder.select(builder.icmp_unsigned("<", head, length), head, length)
+        lines = builder.udiv(builder.sub(length, head), size(lanes))
+        tail = builder.add(head, builder.mul(lines, size(lanes)))
+        hint = builder.module.add_metadata([ir.IntType(32)(1)])
+
+        def copy(index, kind=None, align=None):
+            places = [builder.gep(array.data, [index]) for array in (from_, to)]
+            if kind is not None:
+                places = [builder.bitcast(place, kind) for place in places]
+            value = builder.load(places[0])
+            store = builder.store(value, places[1])
+            if align is not None:
+                store.align = align
+                store.set_metadata("nontemporal", hint)
+            return value
+        with cgutils.for_range(builder, head) as loop:
+            copy(loop.index)
+        with cgutils.for_range(builder, lines) as loop:
+            copy(builder.add(head, builder.mul(loop.index, size(lanes))), vector, line).align = line // lanes
+        with cgutils.for_range(builder, builder.sub(length, tail)) as loop:
+            copy(builder.add(tail, loop.index))
+        return context.get_dummy_value()
+    return types.void(source, goal), generate
 
 
 # ---------------------------------------------------------------------------------------------- maxima and minima
