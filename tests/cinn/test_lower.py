@@ -369,7 +369,7 @@ in_every_dtype = pytest.mark.parametrize("dtype, rtol", [
 
 
 @in_every_dtype
-@settings(max_examples=15)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_random_groups(dtype, rtol, data):
     check_random(dtype, rtol, data)

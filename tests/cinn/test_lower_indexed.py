@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 import minipd as paddle
 from minipd.cinn.ir.ast import IfThenElse, Load
 from minipd.cinn.ir.interpreter import interpret
-from minipd.cinn.ir.walk import blocks, expressions, statements, walk
+from minipd.cinn.ir.printer import text
+from minipd.cinn.ir.walk import blocks, expressions, loops, statements, walk
 from minipd.cinn.lower import CannotLower
 from minipd.cinn.lower.axes import analyse, calls_of
 from minipd.framework.dim import symbol
@@ -151,6 +152,22 @@ def test_moves_are_indices_and_joints_are_arms():
     assert sum(isinstance(s, IfThenElse) for s in statements(function.body)) == 1
 
 
+def test_bounds_that_always_hold_are_not_asked_for():
+    def write(x, v):
+        return SetValue(x, v, axes=(0, 1), starts=(0, 2), ends=(2, 5), strides=(1, 1))
+
+    function = check(write, counted(2, 5), counted(2, 3))
+    assert [text(s.cond) for s in statements(function.body) if isinstance(s, IfThenElse)] == ["vj >= 2"]
+
+
+def test_the_loops_of_what_nothing_reads_are_no_rows():
+    def shaped_like(x, y):
+        return y * paddle.full_like(x.sum(), 2.0)
+    function = group(shaped_like, ((5,), F32), ((3, 4), F32)).blocks(any_rows=True)
+    assert [b.name.rsplit("_", 1)[0] for b in blocks(function.body)] == ["multiply", "y0"]
+    assert {x.var[0] for x in loops(function.body)} == {"i"}
+
+
 def test_positions_may_run_backward_past_the_front():
     x = counted(6)
     check(lambda x: StridedSlice(x, axes=(0,), starts=(5,), ends=(-1,), strides=(-1,)) * 2, x)
@@ -194,7 +211,7 @@ def move(what, x, first, a, b):
     return x
 
 
-@settings(max_examples=60)
+@settings(max_examples=120)
 @given(shape=st.sampled_from([(2, 3, 4), (4, 4), (12,), (2, 6), (1, 3, 2)]), twice=st.booleans(),
        recipe=st.lists(st.tuples(st.sampled_from(MOVES), st.integers(0, 20), st.integers(0, 20)), min_size=2,
                        max_size=7))

@@ -24,7 +24,8 @@ def _identity(shape: tuple) -> list[Any]:
 def _moved(dim: int, by: Any, stride: int = 1) -> Place:
     """Along the result's dimension `dim`, position i is by + i * stride of the operand."""
     def place(at: Positions) -> Scalar:
-        return (at[dim] if stride == 1 else at[dim] * stride) + at.size(by)
+        strided = at[dim] if stride == 1 else at[dim] * stride
+        return strided - at.size(-by) if isinstance(by, int) and by < 0 else strided + at.size(by)
     return place
 
 
@@ -69,7 +70,7 @@ def written_part(attrs: dict[str, Any], shapes: list[tuple], outs: list[tuple], 
     if lead < 0:                                # dimensions of size 1 in front
         index = [0] * -lead + index[-lead:]
     whole = all(same(x[axis], end) and same(start, 0) and stride == 1 for axis, start, end, stride in named)
-    where = None if whole else _inside(named)
+    where = None if whole else _inside(named, x)
     return [Piece(1, tuple(index), where, tuple(axis for axis, *_ in named)), Piece(0, tuple(_identity(x)))]
 
 
@@ -81,8 +82,8 @@ def _within(axis: int, start: Any, stride: int) -> Place:
     return place
 
 
-def _inside(named: list[tuple[int, Any, Any, int]]) -> Place:
-    """Whether a position is in the part."""
+def _inside(named: list[tuple[int, Any, Any, int]], shape: tuple) -> Place:
+    """Whether a position is in the part.  (Bounds that every position keeps are not asked for.)"""
     def where(at: Positions) -> Scalar:
         found: Scalar | None = None
 
@@ -90,12 +91,14 @@ def _inside(named: list[tuple[int, Any, Any, int]]) -> Place:
             nonlocal found
             found = condition if found is None else found & condition
         for axis, start, end, stride in named:
-            i, first, last = at[axis], at.size(start), at.size(end)
-            low, high = (first, last) if stride > 0 else (last + 1, first + 1)
-            also(i >= low)
-            also(i < high)
+            i = at[axis]
+            low, high = (start, end) if stride > 0 else (end + 1, start + 1)
+            if not same(low, 0):
+                also(i >= at.size(low))
+            if not same(high, shape[axis]):
+                also(i < at.size(high))
             if abs(stride) > 1:
-                also(((i - first) % abs(stride)).equals(0))
+                also(((i - at.size(start)) % abs(stride)).equals(0))
         return at.size(0).equals(0) if found is None else found
     return where
 
@@ -139,7 +142,8 @@ def padded(attrs: dict[str, Any], shapes: list[tuple], outs: list[tuple], k: int
     if not named:
         return [Piece(0, tuple(index))]
     counts = _counts(index)
-    return [Piece(0, tuple(index), _inside(named), counts), Piece(None, counts=counts, value=attrs["pad_value"])]
+    around = Piece(None, counts=counts, value=attrs["pad_value"])
+    return [Piece(0, tuple(index), _inside(named, outs[0]), counts), around]
 
 
 # ------------------------------------------------------------------------------------------------ in other order

@@ -77,6 +77,13 @@ class Call:
         assert self.op.row is not None
         return self.op.row.name
 
+    @property
+    def read(self) -> list[Value]:
+        """The operands whose elements are read."""
+        assert self.op.row is not None
+        shapes = self.op.row.shape_only
+        return [v for i, v in enumerate(self.operands) if i not in shapes] if shapes else self.operands
+
     def pieces(self, result: int) -> list[Piece]:
         """What an Indexed row puts its result together from."""
         assert isinstance(self.compute, Indexed)
@@ -116,6 +123,7 @@ class Axes:
     apart: axes whose position counts, or along which a value is read at other places; merged with a neighbour they
     would lose it.
     crossed: the numbers of the calls that read an operand at other positions than their own.
+    read: the values that calls read or make, but for those of which they only take the shape.
     order: all axes, in an order that every value's dimensions follow; `order(last)` puts some of them last if it can.
     """
 
@@ -124,6 +132,7 @@ class Axes:
     folded: dict[int, frozenset[Axis]] = field(default_factory=dict)
     apart: set[Axis] = field(default_factory=set)
     crossed: set[int] = field(default_factory=set)
+    read: set[Value] = field(default_factory=set)
     made: list[Axis] = field(default_factory=list)
     #: where crossings may be: the values that have each axis, so that no two of a value are united
     holders: dict[Axis, set[Value]] | None = None
@@ -327,6 +336,7 @@ def analyse(calls: Sequence[Call], operands: Sequence[Value], crossings: bool = 
     folded: dict[int, tuple[Dim, ...]] = {}
     for call in calls:
         axes.current = call.number
+        axes.read.update(call.read, call.results)
         match call.compute:
             case Elementwise():
                 _elementwise(axes, call)

@@ -89,7 +89,7 @@ def _needed(calls: Sequence[Call], results: Sequence[Value]) -> list[Call]:
     for call in reversed(calls):
         if not want.isdisjoint(call.results):
             needed.append(call)
-            want.update(call.operands)
+            want.update(call.read)
     return needed[::-1]
 
 

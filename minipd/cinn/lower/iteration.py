@@ -89,11 +89,15 @@ class Iteration:
                 for n, group in enumerate(groups)]
 
     def _ordered(self, chains: Sequence[tuple[Axis, ...]]) -> list[Axis]:
+        """All axes, those of inputs that nothing reads last."""
         try:
-            return self.axes.order(frozenset())
+            order = self.axes.order(frozenset())
         except CannotLower:                     # no order suits all: that of the largest result first
             results = sorted((self.axes.along[v] for _, v in self.outputs), key=len, reverse=True)
-            return list(dict.fromkeys(a for chain in (*results, *chains) for a in chain))
+            order = list(dict.fromkeys(a for chain in (*results, *chains) for a in chain))
+        read = self.axes.read.union(v for _, v in self.outputs)
+        used = {a for v, along in self.axes.along.items() if v in read for a in along}
+        return sorted(order, key=lambda axis: axis not in used)
 
     def of(self, value: Value) -> tuple[Loop, ...]:
         """The loops that the value's index depends on, outermost first."""
