@@ -48,6 +48,8 @@ COMMANDS = (
             "minipd.passes.command:main_passes"),
     Command("bisect", "find the pass, and the rewrite, that changes what a program computes",
             "minipd.passes.command:main_bisect", computes=True),
+    Command("explain", "what the compiler makes of a function: kernels, and why, bytes, loops, code",
+            "minipd.cinn.command:main"),
     Command("launch", "run a script on several ranks", "minipd.dist.launch:main"),
     Command("train", "train a Llama", "minipd.models.train:main", computes=True),
     Command("as-paddle", "run a script that says `import paddle`", "minipd.as_paddle:main", computes=True),

@@ -24,5 +24,5 @@ def explain(function: Any, *inputs: Any, **named: Any) -> Explanation:
       forward: 2 calls become 1, 1 of them of kernels; 512 bytes moved become 256 bytes, 2.0 times less
         group 0, Trivial: 2 operators, kernel exp_add_...
     """
-    from minipd.cinn.explanation import explain as explained        # with numba, which takes long
+    from minipd.cinn.explanation import explain as explained  # with numba, which takes long
     return explained(function, *inputs, **named)

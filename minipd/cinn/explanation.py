@@ -9,16 +9,16 @@ before and after, and the code.  Nothing is run, and no machine code is made.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from textwrap import indent, wrap
 from typing import Any
 
 from minipd.cinn.codegen.numba_source import numba_source
 from minipd.cinn.compile import function_of
 from minipd.cinn.frontend import FusionTracker, build_groups, bytes_moved
-from minipd.cinn.frontend.traffic import bytes_of_op
 from minipd.cinn.frontend.tracker import Decision, Edge
+from minipd.cinn.frontend.traffic import bytes_of_op
 from minipd.cinn.ir.ast import Function
 from minipd.cinn.ir.printer import text
 from minipd.cinn.lower import CannotLower
@@ -170,6 +170,18 @@ class Explanation:
 
     def __str__(self) -> str:
         return "\n\n".join([self.name, *map(str, self.parts)])
+
+    def _repr_html_(self) -> str:
+        from minipd.viz.cinn.page import page
+        return page(self)._repr_html_()
+
+    def save(self, path: str | Path) -> Path:
+        """Write it as a page with pictures, .html; returns the path.
+
+        Raises: InputError for another ending, or a place that cannot be written.
+        """
+        from minipd.viz.cinn.page import page
+        return page(self).save(path)
 
 
 def explain(function: Any, *inputs: Any, **named: Any) -> Explanation:

@@ -5,7 +5,9 @@ import pytest
 
 import minipd as paddle
 from minipd.cinn import explain
+from minipd.cinn.command import main
 from minipd.cinn.kernels import KERNELS
+from minipd.framework.errors import InputError
 from minipd.ir.traced import trace
 from minipd.static import InputSpec
 
@@ -94,6 +96,64 @@ def test_programs_and_compiled_functions():
     compiled = paddle.jit.to_static(rms_norm, backend="CINN")
     assert explain(compiled, np.ones((4, 8), "float32"), np.ones(8, "float32")).name == "rms_norm"
     assert not compiled.traces                      # it has not been called
+
+
+# -------------------------------------------------------------------------------------------- page and command
+def test_it_is_a_page_in_a_notebook(tmp_path):
+    found = explain(rms_norm, wanting(8, 16), wanting(16))
+    page = found._repr_html_()
+    assert page.count("<details") >= 6 and page.count("<svg") == 4              # groups and loops, each way
+    for word in ("fusion group: ", "ReduceTree+Trivial", "SinkTrivialPattern", f"def {found.kernels[0].name}"):
+        assert word in page
+    found.save(tmp_path / "p.html")
+    assert (tmp_path / "p.html").read_text().startswith("<!doctype html>")
+    with pytest.raises(InputError, match="ends in .html"):
+        found.save(tmp_path / "p.svg")
+
+
+SOURCE = """
+import minipd as paddle
+
+def norm(x, w):
+    return x * paddle.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6) * w
+
+net = paddle.nn.Linear(8, 8)
+
+def asks(x):
+    return x.numpy()
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(SOURCE)
+    return path
+
+
+def test_the_command_prints(file, capsys):
+    assert main([f"{file}:norm", "-i", "float32[S,64]", "-i", "float32[64]"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("norm\n\nforward: ") and "loops as scheduled:" in text and "backward" not in text
+    main([f"{file}:norm", "-i", "float32[8,64]", "-i", "float32[64]", "--gradient", "--summary"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5 and lines[3].startswith("  backward: ")
+    main([f"{file}:net", "-i", "float32[4,8]", "-s"])
+    assert capsys.readouterr().out.startswith("Linear\n")
+
+
+def test_the_command_writes_a_page(file, tmp_path, capsys):
+    main([f"{file}:norm", "-i", "float32[8,64]", "-i", "float32[64]", "-o", str(tmp_path / "n.html")])
+    assert capsys.readouterr().out == f"{tmp_path / 'n.html'}\n" and "<svg" in (tmp_path / "n.html").read_text()
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["{file}:norm"], "expected a function of 0 tensors"), (["{file}:other"], "'other'"),
+    (["{file}:norm", "-i", "float32[4,"], "expected an input such as"),
+    (["{file}:asks", "-i", "float32[4]"], "numpy"), (["nowhere.py:f"], "no such file")])
+def test_bad_commands(file, arguments, message):
+    with pytest.raises(InputError, match=message):
+        main([word.format(file=file) for word in arguments])
 
 
 @pytest.mark.parametrize("call, message", [

@@ -108,13 +108,36 @@ def test_distributed_types_are_written_with_their_sharding():
 # -------------------------------------------------------------------------------------------------------- groups
 def test_fusion_groups_are_clusters():
     program = trace(lambda x: (x.exp() + 1.0).matmul(x) * 2.0, Meta((4, 4), F32)).program
-    graph = program_graph(grouped(program))
-    fused = [c for c in graph.root.clusters if c.kind == "fusion"]
+    graph = program_graph(grouped(program).program)
+    fused = [c for c in graph.root.clusters if c.label.startswith("fusion")]
     assert fused and all(c.label.startswith("fusion group: %") for c in fused)
     assert any(label.startswith("exp\n") for c in fused for label in labels(c))
     assert any(label.startswith("matmul") for label in labels(graph.root))
     assert ("add", "matmul") in named_edges(graph)      # what leaves the group leaves from the member that makes it
     assert str(program).count("cinn_op") == 0           # the program itself is not changed
+
+
+@pytest.mark.parametrize("function, kind, colour", [
+    (lambda x: x.exp() + 1.0, "Trivial", "trivial"), (lambda x: (x * x).sum(-1), "Reduce", "reduce"),
+    (lambda x: (x - x.max(-1, keepdim=True)).exp().sum(-1), "ReduceTree", "tree"),
+    (paddle.nn.functional.softmax, "ReduceTree+Trivial", "treetop"),
+    (lambda x: ((x * x).exp(), (x * 2.0).tanh()), "HorizontalFusion", "horizontal")])
+def test_the_colour_of_a_group_is_its_kind(function, kind, colour):
+    graph = program_graph(grouped(trace(function, Meta((8, 64), F32)).program).program)
+    frame, = graph.root.clusters
+    assert frame.label.endswith(f", {kind}") and frame.kind == colour
+
+
+def test_why_a_value_goes_through_memory_is_told():
+    def f(x, w):
+        return paddle.matmul(x.tanh() * 2.0, w).exp() + 1.0
+    program = trace(f, Meta((8, 16), F32), Meta((16, 4), F32)).program
+    svg = viz.groups(program).svg
+    assert 'class="line second dash"' in svg
+    said = [line for line in svg.splitlines() if "→" in line]
+    assert len(said) == 2 and "→ matmul: Unsupport" in said[0] and "→ exp: Unsupport" in said[1]
+    assert "fused by SinkTrivialPattern" in svg                 # shown when the pointer rests on the arrow
+    assert "→ matmul" not in viz.groups(program, ops=range(2)).svg
 
 
 def test_loops_of_nothing_are_refused():
@@ -125,7 +148,7 @@ def test_loops_of_nothing_are_refused():
 
 def test_loops_stand_inside_each_other():
     svg = viz.loops(trace(lambda x: x.exp().sum(-1), Meta((4, 64), F32)).program).svg
-    assert svg.index("parallel for i in range(") < svg.index("vector for j in range(")
+    assert svg.index("parallel for (i") < svg.index("vectorize for (j")
     assert 'class="output"' in svg and 'class="input"' in svg
 
 

@@ -130,7 +130,7 @@ def test_objects_show_themselves():
     assert "A[I_tp, J]" in plan((Partial(),), (Shard(0),), two, 2)._repr_svg_()
     assert schedule("1F1B", 2, 4)._repr_svg_() == viz.schedule(schedule("1F1B", 2, 4)).svg
     from minipd.viz.cinn.groups import grouped, is_group
-    group = next(op for op in grouped(program).walk() if is_group(op))
+    group = next(op for op in grouped(program).program.walk() if is_group(op))
     assert "fusion group" in group._repr_svg_()
     from minipd.viz.cinn.loops import loop_nests
     function, = loop_nests(program)

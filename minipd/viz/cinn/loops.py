@@ -53,7 +53,7 @@ def loop_nests(of: Program | Operation | Function | list[Function]) -> list[Func
     if isinstance(of, list):
         return of
     found: dict[str, Function] = {}
-    for op in [of] if isinstance(of, Operation) else [o for o in grouped(of).walk() if is_group(o)]:
+    for op in [of] if isinstance(of, Operation) else [o for o in grouped(of).program.walk() if is_group(o)]:
         try:
             function = function_of(op)
         except (CannotLower, ScheduleError):

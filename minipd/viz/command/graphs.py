@@ -185,7 +185,7 @@ def memory(given: Namespace) -> Picture:
 def groups(given: Namespace) -> Picture:
     from minipd.viz.cinn.groups import grouped
     loaded = grouped(program_of(given))
-    return _graph(viz.groups(loaded, f"fusion groups of {given.what}", _ops(given.ops, loaded)))
+    return _graph(viz.groups(loaded, f"fusion groups of {given.what}", _ops(given.ops, loaded.program)))
 
 
 def use_def(given: Namespace) -> Picture:

@@ -34,6 +34,9 @@ BUNDLES = ("builtin.combine", "builtin.split")
 NAMES = ("name", "parameter_name", "tensor_name", "output_name", "kernel")
 SEEN_IN_TYPE = ("shape", "dtype")
 MOST_GIVEN = 3      # results of a folded layer that are named
+#: kind of a fusion group -> colour of its frame
+PATTERNS = {"Trivial": "trivial", "Reduce": "reduce", "ReduceTree": "tree", "ReduceTree+Trivial": "treetop",
+            "Anchor": "anchor", "HorizontalFusion": "horizontal"}
 MANY = 120          # a program of more operations is drawn with its parameters written into the nodes that read them
 
 
@@ -44,6 +47,10 @@ class Mark:
 
     kind: str = ""
     words: tuple[str, ...] = ()
+
+
+#: (who makes a value, who reads it) -> how the arrow looks
+Links = Mapping[tuple[Operation, Operation], Mark]
 
 
 def program(program: Program | Operation, title: str = "", ops: range | None = None, depth: int | None = None) -> Svg:
@@ -62,8 +69,10 @@ def program(program: Program | Operation, title: str = "", ops: range | None = N
 
 
 def program_graph(program: Program | Operation, title: str = "", ops: range | None = None,
-                  depth: int | None = None, marks: Mapping[Operation | Value, Mark] | None = None) -> Graph:
-    """The drawing of a program, as nodes and edges.  marks: what is to be pointed at.
+                  depth: int | None = None, marks: Mapping[Operation | Value, Mark] | None = None,
+                  links: Links | None = None) -> Graph:
+    """The drawing of a program, as nodes and edges.  marks: what is to be pointed at.  links: for a maker and a reader,
+    the colour and the words of the arrow between them.
 
     >>> from minipd.framework.meta import Meta
     >>> from minipd.framework import dtype as dtypes
@@ -81,13 +90,13 @@ def program_graph(program: Program | Operation, title: str = "", ops: range | No
         shown, block = program.global_block().ops, program.global_block()
         title = title or "program"
         shown = shown if ops is None else [shown[i] for i in ops if i < len(shown)]
-    return part_graph(shown, value_names(block), title, depth, marks=marks)
+    return part_graph(shown, value_names(block), title, depth, marks=marks, links=links)
 
 
 def part_graph(ops: Sequence[Operation], names: dict[Value, str], title: str, depth: int | None, inside: int = 0,
-               marks: Mapping[Operation | Value, Mark] | None = None) -> Graph:
+               marks: Mapping[Operation | Value, Mark] | None = None, links: Links | None = None) -> Graph:
     """The drawing of operations that follow each other; `inside` so many layers, whose frames are not drawn."""
-    drawing = _Drawing(names, len(ops) > MANY and depth is None, None if depth is None else depth + inside)
+    drawing = _Drawing(names, len(ops) > MANY and depth is None, None if depth is None else depth + inside, links)
     root = Cluster("", title)
     drawing.block(ops if depth is None else with_readers(ops), root, level=inside)
     for what, mark in (marks or {}).items():
@@ -116,10 +125,10 @@ def value_names(block: Block | None) -> dict[Value, str]:
 
 class _Drawing:
     """Nodes and edges of a program.  fold: parameters are lines of the nodes that read and write them.  depth: layers
-    within so many others are folded; None: layers are not drawn."""
+    within so many others are folded; None: layers are not drawn.  links: see `program_graph`."""
 
-    def __init__(self, names: dict[Value, str], fold: bool, depth: int | None = None):
-        self.names, self.fold, self.depth = names, fold, depth
+    def __init__(self, names: dict[Value, str], fold: bool, depth: int | None = None, links: Links | None = None):
+        self.names, self.fold, self.depth, self.links = names, fold, depth, links or {}
         self.nodes: dict[Operation, Node] = {}
         self.values: dict[object, Node] = {}        # arguments of blocks, and what comes from parts not drawn
         self.given: dict[Value, Value] = {}         # result of a fusion group -> the member's that it is
@@ -189,7 +198,8 @@ class _Drawing:
             self.regions(op, cluster)
             cluster.nodes.append(node)
             operands = op.operands_source()
-            self.connect(operands if op.row is None else operands[:number_of_tensors(op, op.row)], node.name, cluster)
+            self.connect(operands if op.row is None else operands[:number_of_tensors(op, op.row)], node.name, cluster,
+                         op)
 
     def folded(self, op: Operation) -> bool:
         """Whether the operation is a line in another's node: a parameter with one reader, or its new value."""
@@ -207,9 +217,11 @@ class _Drawing:
         for i, region in enumerate(op.regions):
             fusion = op.name() == FUSION
             given = ", ".join(self.names.get(r, "") for r in op.results())
-            names = (f"fusion group: {given}",) if fusion else REGIONS.get(op.name(), ())
+            pattern = op.attributes["pattern"].value if "pattern" in op.attributes else ""
+            names = (f"fusion group: {given}" + f", {pattern}" * bool(pattern),) if fusion else REGIONS.get(
+                op.name(), ())
             title = names[i] if i < len(names) else f"region {i} of {op.name()}"
-            inner = Cluster(f"c{self.n_clusters}", title, "fusion" if fusion else "region")
+            inner = Cluster(f"c{self.n_clusters}", title, PATTERNS.get(pattern, "fusion") if fusion else "region")
             self.n_clusters += 1
             cluster.clusters.append(inner)
             for block in region.blocks:
@@ -235,15 +247,16 @@ class _Drawing:
         cluster.nodes.append(node)
         return node
 
-    def connect(self, values: Sequence[Value | None], target: str, cluster: Cluster) -> None:
-        """An edge from whatever makes each value; none from an operand that is left out."""
+    def connect(self, values: Sequence[Value | None], target: str, cluster: Cluster,
+                reader: Operation | None = None) -> None:
+        """An edge from whatever makes each value; none from an operand that is left out.  reader: who reads them."""
         for value in values:
             if value is None:
                 continue
             value = self.given.get(value, value)
             op = value.get_defining_op()
             if op is not None and op.name() in BUNDLES:
-                self.connect(op.operands_source(), target, cluster)
+                self.connect(op.operands_source(), target, cluster, reader)
                 continue
             if self.fold and op is not None and op not in self.nodes and self.folded(op):
                 owner = next(n for n in cluster.nodes if n.name == target)
@@ -258,7 +271,9 @@ class _Drawing:
                 source = self.values[key]
             if source.name != target:
                 name = self.names.get(value, "")
-                self.edges.append(Edge(source.name, target, f"{name}: {type_text(value)}", tag=name))
+                mark = self.links.get((op, reader), Mark()) if op is not None and reader is not None else Mark()
+                label = "\n".join([f"{name}: {type_text(value)}", *mark.words])
+                self.edges.append(Edge(source.name, target, label, kind=mark.kind or "wire", tag=name))
 
     def label(self, op: Operation) -> str:
         """The operation's name with the attributes that tell something, and names and types of its results."""
