@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from textwrap import wrap
 
 from minipd.cinn.compile import function_of
-from minipd.cinn.ir.ast import For, Function, Seq, Stmt
+from minipd.cinn.ir.ast import For, Function, ScheduleBlock, Seq, Stmt, Var
 from minipd.cinn.ir.printer import text
+from minipd.cinn.ir.walk import map_expressions, substitute
 from minipd.cinn.lower import CannotLower
 from minipd.cinn.schedule import ScheduleError
 from minipd.ir.operation import Operation
@@ -16,10 +19,10 @@ from minipd.viz.cinn.groups import grouped, is_group
 from minipd.viz.style import text_width
 from minipd.viz.svg import Sheet, Svg
 
-__all__ = ["loop_nests", "loops", "loops_text"]
+__all__ = ["Look", "draw", "loop_nests", "loops", "loops_text", "places"]
 
 SIZE, LINE, MARGIN = 11, 16, 9              # of letters; of lines and around boxes, in pixels
-WIDE = 96                                   # characters of a line
+WIDE, NARROW = 96, 48                       # characters of a line; of one among panels
 COLOURS = {"parallel": "output", "serial": "use", "vector": "input"}
 
 
@@ -42,7 +45,7 @@ def loops(of: Program | Operation | Function | list[Function], title: str = "loo
         kept = re.sub(r"(?<!,) |(?<=:,) ", "\u00a0", head)         # lines end only between parameters
         for line in wrap(kept, WIDE, subsequent_indent=" " * 8):
             y = _words(sheet, 0, y, line.replace("\u00a0", " "), "bold")
-        y += _draw(sheet, function.body, 0, y + 3)[1] + 3 * MARGIN
+        y += draw(sheet, function.body, 0, y + 3)[1] + 3 * MARGIN
     return sheet.done()
 
 
@@ -67,29 +70,89 @@ def loops_text(functions: list[Function]) -> str:
     return "\n".join(text(f).rstrip("\n") + "\n" for f in functions)
 
 
-def _draw(sheet: Sheet, stmt: Stmt, x: float, y: float) -> tuple[float, float]:
-    """Draw a statement at (x, y); returns its width and height."""
+@dataclass(frozen=True)
+class Look:
+    """How loops are drawn.  short: heads as `parallel i < 8`.  known: what is nothing new, as `places` gives it; what
+    else there is stands out.  None: nothing stands out.
+    """
+
+    short: bool = False
+    known: frozenset[str] | None = None
+
+    def is_new(self, place: str) -> bool:
+        return self.known is not None and place not in self.known
+
+
+PLAIN = Look()
+
+
+def draw(sheet: Sheet, stmt: Stmt, x: float, y: float, look: Look = PLAIN,
+         inside: str = "") -> tuple[float, float]:
+    """Draw a statement at (x, y); returns its width and height.  inside: the heads of the loops around."""
     if isinstance(stmt, Seq):
         width = height = 0.0
         for inner in stmt.stmts:
-            w, h = _draw(sheet, inner, x, y + height)
+            w, h = draw(sheet, inner, x, y + height, look, inside)
             width, height = max(width, w), height + h
         return width, height
     if isinstance(stmt, For):
-        head = text(stmt).splitlines()[0]
-        inside = Sheet("")
-        w, h = _draw(inside, stmt.body, 0, 0)
+        head = head_of(stmt) if look.short else text(stmt).splitlines()[0]
+        place = inside + head_of(stmt) + "; "
+        box = Sheet("")
+        w, h = draw(box, stmt.body, 0, 0, look, place)
         width = max(w, text_width(head, SIZE, mono=True)) + 2 * MARGIN
         height = LINE + 6 + h + MARGIN / 2
-        sheet.rect(x, y + 3, width, height, COLOURS.get(stmt.kind, "use"), radius=6)
+        sheet.rect(x, y + 3, width, height, "focus" if look.is_new(place) else COLOURS.get(stmt.kind, "use"), radius=6)
         _words(sheet, x + MARGIN, y + 7, head, "bold")
-        if not inside.empty:
-            sheet.place(inside, x + MARGIN + inside.left, y + LINE + 9 + inside.top)
+        if not box.empty:
+            sheet.place(box, x + MARGIN + box.left, y + LINE + 9 + box.top)
         return width, height + 6
-    lines = text(stmt).rstrip("\n").splitlines()
+    lines = said(stmt, look.short)
     for i, line in enumerate(lines):
-        _words(sheet, x, y + i * LINE, line, "")
+        _words(sheet, x, y + i * LINE, line, "bold" if look.is_new(inside + line) else "")
     return max((text_width(line, SIZE, mono=True) for line in lines), default=0), len(lines) * LINE
+
+
+def head_of(loop: For) -> str:
+    """A loop in few words: `parallel i < 8`."""
+    kind = "" if loop.kind == "serial" else f"{loop.kind} "
+    return f"{kind}{loop.var} < {text(loop.extent)}"
+
+
+def said(stmt: Stmt, short: bool = False) -> list[str]:
+    """The lines of a statement without loops.
+
+    A block says what it does with the values of the loops around it; short: it says what it does with its own iter
+    vars, and what these are where they are not simply loops.
+    """
+    if not isinstance(stmt, ScheduleBlock):
+        lines = text(stmt).rstrip("\n").splitlines()
+        return _broken(lines) if short else lines
+    values = {v.name: value for v, value in zip(stmt.iter_vars, stmt.iter_values, strict=True)}
+    where = [] if stmt.predicate is None else [f"where {text(stmt.predicate)}:"]
+    if short:
+        bound = [f"{name} = {text(value)}" for name, value in values.items() if not isinstance(value, Var)]
+        return _broken([*where, *bound, *text(stmt.body).rstrip("\n").splitlines()])
+    body = map_expressions(lambda e: substitute(e, values), stmt.body)
+    return [*where, *text(body).rstrip("\n").splitlines()]
+
+
+def _broken(lines: list[str]) -> list[str]:
+    """Lines that are not longer than a narrow panel."""
+    return [part for line in lines for part in wrap(line, NARROW, subsequent_indent="    ", break_long_words=False)]
+
+
+def places(stmt: Stmt, inside: str = "") -> Iterator[str]:
+    """The loops and lines of a statement in short, each with the loops around it: what a picture may point at."""
+    if isinstance(stmt, Seq):
+        for inner in stmt.stmts:
+            yield from places(inner, inside)
+    elif isinstance(stmt, For):
+        place = inside + head_of(stmt) + "; "
+        yield place
+        yield from places(stmt.body, place)
+    else:
+        yield from (inside + line for line in said(stmt, True))
 
 
 def _words(sheet: Sheet, x: float, y: float, words: str, kind: str) -> float:
