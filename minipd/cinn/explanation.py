@@ -164,9 +164,14 @@ class Explanation:
 
     @property
     def summary(self) -> str:
-        """Each part, and each of its kernels, in a line."""
-        return "\n".join([self.name, *(line for part in self.parts
-                                       for line in (f"  {part.summary}", *(f"    {k.summary}" for k in part.kernels)))])
+        """Each part, and each of its kernels, in a line; equal ones once."""
+        lines = [self.name]
+        for part in self.parts:
+            times = Counter(kernel.number if kernel.same_as is None else kernel.same_as for kernel in part.kernels)
+            lines.append(f"  {part.summary}")
+            lines += [f"    {kernel.summary}" + f", {times[kernel.number]} times" * (times[kernel.number] > 1)
+                      for kernel in part.kernels if kernel.same_as is None]
+        return "\n".join(lines)
 
     def __str__(self) -> str:
         return "\n\n".join([self.name, *map(str, self.parts)])

@@ -57,6 +57,7 @@ def test_equal_layers_share_a_kernel():
     first, second, third = found.parts[0].kernels
     assert first.same_as is None and (second.same_as, third.same_as) == (0, 0)
     assert second.name == first.name and "the same as group 0's" in str(second)
+    assert found.summary.count(first.name) == 1 and "3 times" in found.summary
     assert str(found).count(f"def {first.name}") == 1 + str(found.parts[1]).count(f"def {first.name}")
 
 
