@@ -5,6 +5,7 @@
     functions        rules of Paddle's operators that are functions here
     rules            whether there is a rule, and calling it
     decompose_pass   programs: an operation replaced by its rule
+    recompute        what a gradient keeps of the forward part, and what it computes again
     prim, names      Paddle's switches, and its names
 """
 
@@ -19,11 +20,13 @@ from minipd.decomposition import (
     normalizing,
     optimizer,
     prim,
+    recompute,
     rules,
     shapes,
     small,
 )
 from minipd.decomposition.decompose_pass import DecomposePass, decompose
+from minipd.decomposition.recompute import auto_recompute
 
-__all__ = ["DecomposePass", "activation", "decomp", "decompose", "functions", "fused", "lookup", "loss", "names",
-           "normalizing", "optimizer", "prim", "rules", "shapes", "small"]
+__all__ = ["DecomposePass", "activation", "auto_recompute", "decomp", "decompose", "functions", "fused", "lookup", "loss", "names",
+           "normalizing", "optimizer", "prim", "recompute", "rules", "shapes", "small"]
