@@ -28,5 +28,5 @@ from minipd.decomposition import (
 from minipd.decomposition.decompose_pass import DecomposePass, decompose
 from minipd.decomposition.recompute import auto_recompute
 
-__all__ = ["DecomposePass", "activation", "auto_recompute", "decomp", "decompose", "functions", "fused", "lookup", "loss", "names",
-           "normalizing", "optimizer", "prim", "recompute", "rules", "shapes", "small"]
+__all__ = ["DecomposePass", "activation", "auto_recompute", "decomp", "decompose", "functions", "fused", "lookup",
+           "loss", "names", "normalizing", "optimizer", "prim", "recompute", "rules", "shapes", "small"]

@@ -39,8 +39,8 @@ def auto_recompute(program: Program, inputs: Sequence[Any], outputs: Sequence[An
 
     inputs, outputs: of the forward part, values or the tensors that hold them; grad_outputs: the gradients of the
     outputs.  fwd_op_end_idx, backward_op_start_idx: numbers of the last operation of the forward part, and of the first
-    of the gradient.  recomputable_ops: names of operators that may run again; by default those that are element-wise, or
-    views.
+    of the gradient.  recomputable_ops: names of operators that may run again; by default those that are element-wise,
+    or views.
     Returns the program, and the number of the last operation of the forward part.
 
     >>> from minipd.framework import dtype as dtypes
@@ -99,13 +99,13 @@ def _kept(ahead: Sequence[Operation], behind: Sequence[Operation], free: set[Val
             for operand in op.operands_source() if op in again else ():
                 if operand is not None:
                     edge((operand, 1), (v, 0), float("inf"))
-    made = {v for op in ahead for v in op.results()}
+    made: set[Value] = {v for op in ahead for v in op.results()}
     wanted = {v for op in behind for v in op.operands_source() if v in made}
     for v in wanted:
         edge((v, 1), "sink", float("inf"))
-    for v in free - made:
-        edge("source", (v, 0), float("inf"))
-        edge((v, 0), (v, 1), 0)
+    for given in free - made:
+        edge("source", (given, 0), float("inf"))
+        edge((given, 0), (given, 1), 0)
     return {start[0] for start, end in minimal_cut(edges, "source", "sink")}            # type: ignore[index]
 
 
@@ -129,7 +129,7 @@ def _rewrite(behind: Sequence[Operation], ahead: Sequence[Operation], kept: set[
         return value is not None and value not in kept and value.get_defining_op() in again
     for reader in behind:
         needed: set[Operation] = set()
-        pending = [v for v in reader.operands_source() if repeated(v)]
+        pending: list[Value] = [v for v in reader.operands_source() if repeated(v)]
         while pending:
             value = pending.pop()
             op = value.get_defining_op()
