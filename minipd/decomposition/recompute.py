@@ -101,8 +101,8 @@ def _kept(ahead: Sequence[Operation], behind: Sequence[Operation], free: set[Val
                     edge((operand, 1), (v, 0), float("inf"))
     made: set[Value] = {v for op in ahead for v in op.results()}
     wanted = {v for op in behind for v in op.operands_source() if v in made}
-    for v in wanted:
-        edge((v, 1), "sink", float("inf"))
+    for read in wanted:
+        edge((read, 1), "sink", float("inf"))
     for given in free - made:
         edge("source", (given, 0), float("inf"))
         edge((given, 0), (given, 1), 0)
