@@ -4,7 +4,7 @@ import pytest
 
 import minipd as paddle
 from minipd.ir.dce import remove_dead_ops
-from minipd.jit import register_stage, to_static
+from minipd.jit import StaticFunction, register_stage, to_static
 from minipd.jit import stages as table
 
 
@@ -30,7 +30,10 @@ def test_stages_run_in_their_order_for_their_backend(stages):
         assert seen == [("forward_fusion", None), ("graph_passes", None)]
         seen.clear()
         to_static(lambda x: x * 2.0, backend="CINN")(paddle.ones([2]))
-    assert seen == [("forward_fusion", "CINN"), ("graph_passes", "CINN"), ("compile", "CINN")]
+        assert seen == [("forward_fusion", "CINN"), ("graph_passes", "CINN"), ("compile", "CINN")]
+        seen.clear()
+        StaticFunction(lambda x: x * 2.0, options=table.Options("CINN", until="decompose"))(paddle.ones([2]))
+    assert seen == [("forward_fusion", "CINN"), ("graph_passes", "CINN")]           # up to there, and no farther
 
 
 def test_what_may_be_registered(stages):
