@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from textwrap import wrap
 from typing import NamedTuple
 
@@ -31,7 +31,13 @@ def strip(frames: Iterable[Frame], title: str = "a schedule") -> Svg:
     What a primitive has made or moved is yellow, and lines that are new, or stand in other loops, are bold.
     """
     sheet = Sheet(title)
-    x = y = row = 0.0
+    lay(sheet, frames, 0)
+    return sheet.done()
+
+
+def lay(sheet: Sheet, frames: Iterable[Frame], y: float) -> float:
+    """Draw frames from y on down; returns where they end."""
+    x = row = 0.0
     known: frozenset[str] | None = None
     for number, frame in enumerate(frames):
         panel, known = _panel(frame, number, known)
@@ -39,7 +45,7 @@ def strip(frames: Iterable[Frame], title: str = "a schedule") -> Svg:
             x, y, row = 0.0, y + row + GAP, 0.0
         sheet.place(panel, x, y)
         x, row = x + panel.width + GAP, max(row, panel.height)
-    return sheet.done()
+    return y + row
 
 
 def _panel(frame: Frame, number: int, known: frozenset[str] | None) -> tuple[Sheet, frozenset[str]]:
@@ -58,6 +64,9 @@ def _panel(frame: Frame, number: int, known: frozenset[str] | None) -> tuple[She
     return sheet, frozenset(places(frame.function.body))
 
 
-def heads(captions: Sequence[str]) -> str:
-    """The steps of a strip as text, a line each."""
-    return "\n".join(f"{i:3}  {caption}" for i, caption in enumerate(captions))
+def stations(lowered: Function, steps: Iterable[tuple[str, Function]], tactic_of: dict[int, str]) -> Iterator[Frame]:
+    """The frames of a schedule.  steps: each primitive as it is called, and the function after it.  tactic_of: number of
+    a step -> the tactic that begins with it."""
+    yield Frame(lowered)
+    for i, (caption, function) in enumerate(steps):
+        yield Frame(function, caption, tactic_of.get(i, ""))
