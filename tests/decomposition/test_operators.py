@@ -195,6 +195,23 @@ def test_float32_is_as_exact_as_it_can_be(name):
     assert (np.abs(got[finite] - want[finite]) / np.maximum(unit, 1e-38)).max(initial=0.0) <= units
 
 
+@pytest.mark.parametrize("name", BOUNDS)
+def test_gradients_in_float32_are_those_in_float64(name):
+    """To 1e-6 beside the larger of 1 and the gradient; infinite and no numbers where these are."""
+    case = CASES[name]
+    exact = Case(case.call, tuple(x.astype(np.float32).astype(np.float64) if x.dtype.kind == "f" else x
+                                  for x in case.inputs))
+    found, wanted = (answer(paddle, exact, dtype)["gradients"] for dtype in ("float32", "float64"))
+    assert found.keys() == wanted.keys()
+    for i in wanted:
+        got, want = np.asarray(found[i], np.float64), np.asarray(wanted[i], np.float64)
+        with np.errstate(over="ignore"):
+            rounded = want.astype(np.float32).astype(np.float64)
+        finite = np.isfinite(rounded)
+        np.testing.assert_array_equal(got[~finite], rounded[~finite])
+        assert (np.abs(got - want)[finite] / np.maximum(np.abs(want[finite]), 1.0)).max(initial=0.0) <= 1e-6
+
+
 def test_numbers_are_met_in_every_magnitude():
     assert np.isnan(NUMBERS).any() and np.isinf(NUMBERS).sum() == 2 and (NUMBERS == 0).sum() == 2
 
