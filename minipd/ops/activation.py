@@ -17,6 +17,7 @@ from minipd.ops.cast import cast
 from minipd.ops.elementary import exp, tanh
 from minipd.ops.families import Floating, Unary
 from minipd.ops.making import into
+from minipd.ops.math import minimum
 from minipd.ops.promotion import unary
 from minipd.ops.reduce import Sum
 from minipd.ops.shapes import elementwise, normalize_axis, require_floating, shapes_agree
@@ -158,8 +159,9 @@ class Gelu(Floating):
         if not approximate:             # Phi + x phi, with the density phi = e^(-x^2 / 2) / sqrt(2 pi)
             phi = exp(x * x * -0.5) * (1.0 / math.sqrt(2.0 * math.pi))
             return g * ((erf(x * math.sqrt(0.5)) + 1.0) * 0.5 + x * phi)
-        t = tanh(x * (x * x * (GELU_SCALE * GELU_CUBIC) + GELU_SCALE))
-        slope = x * x * (3.0 * GELU_SCALE * GELU_CUBIC) + GELU_SCALE
+        square = minimum(x * x, 1e4)    # where t is 1 long since: an infinite slope times 1 - t^2 would be no number
+        t = tanh(x * (square * (GELU_SCALE * GELU_CUBIC) + GELU_SCALE))
+        slope = square * (3.0 * GELU_SCALE * GELU_CUBIC) + GELU_SCALE
         return g * ((t + 1.0) * 0.5 + x * (1.0 - t * t) * slope * 0.5)
 
 

@@ -44,6 +44,7 @@ PADDLES_OWN = {
     "hardsigmoid": {"0": (NAN, "0")},
     "silu": {"0": (lambda x: np.abs(x) > 80, "e^-x times 0")},
     "swish": {"0": (lambda x: np.abs(x) > 80, "-0, and 0 for 1")},
+    "gelu tanh": {"0": (lambda x: np.abs(x) > 1e29, "0 times infinity")},
     "softsign": {"0": (INF, "0, where the function has no value")},
     "hardswish": {"0": (INF, "0 times infinity")},
     "angle": {"out": (lambda x: NAN(x) | (x == 0), "0 for NaN and -0")},
