@@ -10,6 +10,7 @@ from minipd.cinn.ir.interpreter import interpret
 from minipd.cinn.ir.verify import verify
 from minipd.cinn.lower import blocks, lower_group
 from minipd.framework import dtype as dtypes
+from minipd.framework.dim import bind_shape, substitute_all
 from minipd.framework.meta import Meta
 from minipd.ir.evaluate import evaluate
 from minipd.ir.traced import trace
@@ -38,11 +39,20 @@ class Group:
     def reference(self, *arrays):
         """What library kernels give: the meaning of the group."""
         feed = dict(zip(self.operands, arrays, strict=True))
+        sizes = self.sizes(arrays)
         found = []
         with np.errstate(all="ignore"):
-            evaluate(self.program, lambda row, payloads, attrs: row.kernels[_code(row, payloads)](*payloads, **attrs),
+            evaluate(self.program, lambda row, payloads, attrs: row.kernels[_code(row, payloads)](
+                         *payloads, **substitute_all(attrs, sizes)),
                      lambda op: feed[op.result(0)], lambda op, payload: found.append(np.asarray(payload)))
         return found
+
+    def sizes(self, arrays) -> dict[str, int]:
+        """What symbolic dimensions are for these arrays."""
+        sizes: dict[str, int] = {}
+        for v, a in zip(self.operands, arrays, strict=True):
+            bind_shape(v.shape, a.shape, sizes, "an operand")
+        return sizes
 
 
 def _code(row, payloads):
@@ -62,9 +72,8 @@ def group(fn, *specs):
 
 def run(function, group, *arrays):
     """What the function gives, by the loop interpreter."""
-    sizes = {str(d): n for v, a in zip(group.operands, arrays, strict=True)
-             for d, n in zip(v.shape, a.shape, strict=True)}
-    shapes = [tuple(d if isinstance(d, int) else sizes[str(d)] for d in v.shape) for v in group.results]
+    sizes = group.sizes(arrays)
+    shapes = [substitute_all(tuple(v.shape), sizes) for v in group.results]
     outputs = [np.empty(s, v.dtype) for s, v in zip(shapes, group.results, strict=True)]
     interpret(function, list(arrays), outputs)
     return outputs

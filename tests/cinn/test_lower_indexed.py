@@ -7,12 +7,11 @@ from hypothesis import strategies as st
 
 import minipd as paddle
 from minipd.cinn.ir.ast import IfThenElse, Load
-from minipd.cinn.ir.interpreter import interpret
 from minipd.cinn.ir.printer import text
 from minipd.cinn.ir.walk import blocks, expressions, loops, statements, walk
 from minipd.cinn.lower import CannotLower
 from minipd.cinn.lower.axes import analyse, calls_of
-from minipd.framework.dim import symbol
+from minipd.framework.dim import substitute_all, symbol
 from minipd.ops.reshape import Reshape
 from minipd.ops.slicing import SetValue, StridedSlice
 from tests.cinn.groups import group, run
@@ -118,26 +117,50 @@ def test_group_norm_has_no_division_in_its_indices():
     assert views["x0"] == ((0,), ((1, 2),), ((1, 3),), (2, 3)) and views["x1"] == (((0, 2),), ((0, 3),))
 
 
-def test_a_cut_of_a_dimension_that_is_not_known():
-    s = symbol("S0")
-    g = group(lambda x: x.reshape([s, 2, 3]).sum(1) * 2, ((s, 6), F32))
-    x = counted(5, 6)
-    np.testing.assert_array_equal(run(g.blocks(), g, x)[0], x.reshape(5, 2, 3).sum(1) * 2)
-    g = group(lambda x: x.reshape([s, 4]).sum(1), ((4 * s,), F32))
-    function = g.blocks()
-    y = np.empty(3, F32)
-    interpret(function, [counted(12)], [y])
-    np.testing.assert_array_equal(y, counted(3, 4).sum(1))
+S, T = symbol("S0"), symbol("S1")
 
 
-def test_parts_of_a_length_that_is_not_known():
-    s = symbol("S0")
-    g = group(lambda x, y: paddle.concat([x, y * 2], axis=0), ((s, 3), F32), ((4, 3), F32))
-    function = g.blocks()
-    for n in (0, 2):
-        x, y, out = counted(n, 3), counted(4, 3), np.empty((n + 4, 3), F32)
-        interpret(function, [x, y], [out])
-        np.testing.assert_array_equal(out, np.concatenate([x, y * 2]))
+def rope(x, cos, sin):
+    half = x.shape[-1] // 2
+    return x * cos + paddle.concat([-x[..., half:], x[..., :half]], -1) * sin
+
+
+def centred_groups(x):
+    s, c, h, w = x.shape
+    g = x.reshape([s, 2, c // 2 * h * w])
+    return (g - g.sum(-1, keepdim=True) / g.shape[-1]).reshape([s, c, h, w])
+
+
+SYMBOLIC = {
+    "rope": (rope, [(S, T, 2, 8), (T, 1, 8), (T, 1, 8)]),
+    "heads": (lambda x: x.reshape([S, T, 2, 4]).transpose([0, 2, 1, 3]) * 2, [(S, T, 8)]),
+    "heads merged": (lambda x: x.transpose([0, 2, 1, 3]).reshape([S, T, 8]) * 2, [(S, 2, T, 4)]),
+    "queries, keys, values": (lambda x: [a.transpose([0, 2, 1, 3]) * 1 for a in paddle.split(
+        x.reshape([S, T, 2, 12]), 3, -1)], [(S, T, 24)]),
+    "rows of rows": (lambda x, w: (x.reshape([S * T, 8]) * w).sum(0), [(S, T, 8), (8,)]),
+    "rows cut": (lambda y, x: x.reshape([S, T, 8]) * y, [(S, T, 8), (S * T, 8)]),
+    "a row cut": (lambda x: x.reshape([S, T, 2, 4]).sum(-1) * 2, [(S, T * 8)]),
+    "mask": (lambda x: paddle.tril(x) * 2, [(2, T, T)]),
+    "beside itself": (lambda x: x + x.t(), [(S, S)]),
+    "joined": (lambda x, y: paddle.concat([x, y, paddle.zeros([2, 1, 4])], 1) * 2, [(2, S, 4), (2, T, 4)]),
+    "last": (lambda x: x[:, -1] * 2, [(S, T, 4)]),
+    "shifted": (lambda x: x[:, 1:] - x[:, :-1], [(S, T, 4)]),
+    "flipped": (lambda x: paddle.flip(x, [1]) + x, [(S, T)]),
+    "first extreme": (lambda x: x.argmax(-1), [(S, T)]),
+    "groups": (centred_groups, [(S, 8, T, T)]),
+}
+
+
+@pytest.mark.parametrize("case", SYMBOLIC)
+def test_one_function_serves_all_sizes(case):
+    fn, shapes = SYMBOLIC[case]
+    g = group(fn, *((s, F32) for s in shapes))
+    function = g.blocks(any_rows=True)
+    for s, t in ((3, 5), (1, 1), (2, 4), (0, 3)):
+        sizes = {"S0": s, "S1": t}
+        arrays = [counted(*substitute_all(shape, sizes), start=n) for n, shape in enumerate(shapes)]
+        for got, want in zip(run(function, g, *arrays), g.reference(*arrays), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
 def test_moves_are_indices_and_joints_are_arms():

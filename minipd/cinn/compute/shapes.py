@@ -17,6 +17,7 @@ __all__: list[str] = []
 fill("full")
 fill("full_like")
 fill("arange", "start", "step")
+fill("dim", "size")
 
 
 @broadcast("expand")
