@@ -5,11 +5,16 @@ All integer arithmetic stays in uint64, since numba makes float64 of uint64 mixe
 """
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from minipd.framework import philox as spec
 from minipd.framework.numba_setup import numba
+
+from numba.core.caching import FunctionCache  # isort: skip  (numba is set up)
+from numba.core.runtime import rtsys  # isort: skip
 
 __all__: list[str] = []
 
@@ -18,8 +23,23 @@ _M0, _M1 = map(np.uint64, spec.MULTIPLIERS)
 _W0, _W1 = map(np.uint64, spec.WEYL)
 _ROUNDS, _SQRT_HALF, _LN2, _QUARTER_TURN = spec.ROUNDS, spec.SQRT_HALF, spec.LN2, spec.QUARTER_TURN
 
+class _Cache(FunctionCache):
+    """numba's cache on disk.  Before it reads, numba imports what compiling anything would need, a quarter of a second;
+    what machine code needs to run is its runtime."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
+def _compile(function: Callable[..., Any]) -> Any:
+    dispatcher = numba.njit(error_model="numpy", nogil=True)(function)
+    dispatcher._cache = _Cache(function)
+    return dispatcher
+
+
 _inline = numba.njit(cache=True, error_model="numpy", inline="always")
-_compile = numba.njit(cache=True, error_model="numpy", nogil=True)
 _log_near_one, _sine_small, _cosine_small = map(_inline, (spec.log_near_one, spec.sine_small, spec.cosine_small))
 
 
