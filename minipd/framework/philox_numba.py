@@ -34,7 +34,7 @@ class _Cache(FunctionCache):
 
 
 def _compile(function: Callable[..., Any]) -> Any:
-    dispatcher = numba.njit(error_model="numpy", nogil=True)(function)
+    dispatcher: Any = numba.njit(error_model="numpy", nogil=True)(function)
     dispatcher._cache = _Cache(function)
     return dispatcher
 
