@@ -23,8 +23,11 @@ from minipd.cinn.ir.ast import (
     Expr,
     For,
     Function,
+    IfThenElse,
     Init,
     Let,
+    Reduce,
+    ScheduleBlock,
     Select,
     Seq,
     Stmt,
@@ -34,7 +37,16 @@ from minipd.cinn.ir.ast import (
 )
 from minipd.cinn.ir.build import const
 from minipd.cinn.ir.operators import BINARY
-from minipd.cinn.ir.walk import expressions, loads, map_children, map_expressions, names, statements, substitute
+from minipd.cinn.ir.walk import (
+    expressions,
+    loads,
+    map_bodies,
+    map_children,
+    map_expressions,
+    names,
+    statements,
+    substitute,
+)
 
 __all__ = ["simplify", "simplify_expression"]
 
@@ -149,6 +161,8 @@ def _inline_trivial(s: Stmt, known: dict[str, Expr]) -> Stmt:
     match s:
         case For(extent=extent, body=body):
             return replace(s, extent=substitute(extent, known), body=_inline_trivial(body, known))
+        case IfThenElse(cond=cond):
+            return map_bodies(lambda x: _inline_trivial(x, known), replace(s, cond=substitute(cond, known)))
         case Seq(stmts=stmts):
             accumulators = {x.name for x in statements(s) if isinstance(x, Init)}
             known, out = dict(known), []
@@ -176,16 +190,29 @@ def _without_dead(s: Stmt, outputs: set[str]) -> Stmt:
 def _kept(s: Stmt, buffers: set[str], dead: set[str]) -> Stmt | None:
     """buffers: those that something reads; dead: the accumulators of enclosing scopes that nothing reads."""
     match s:
-        case Store(buffer=buffer) | Alloc(buffer=buffer):
+        case Store(buffer=buffer) | Reduce(buffer=buffer) | Alloc(buffer=buffer):
             return s if buffer in buffers else None
+        case ScheduleBlock(body=body):
+            return None if _kept(body, buffers, dead) is None else s
         case Accumulate(name=name):
             return None if name in dead else s
         case For(body=body):
             inner = _kept(body, buffers, dead)
             return None if inner is None or s.extent == Const(0, INT64) else replace(s, body=inner)
+        case IfThenElse(then=then, orelse=orelse):
+            return _kept_arms(s, _kept(then, buffers, dead), None if orelse is None else _kept(orelse, buffers, dead))
         case Seq(stmts=stmts):
             return _kept_in_sequence(stmts, buffers, dead)
     return s
+
+
+def _kept_arms(s: IfThenElse, then: Stmt | None, orelse: Stmt | None) -> Stmt | None:
+    """A condition with what is left of its arms."""
+    if s.cond == Const(True, BOOL) or s.cond == Const(False, BOOL):
+        return then if s.cond == Const(True, BOOL) else orelse
+    if then is None:
+        return None if orelse is None else IfThenElse(Unary("not", s.cond, BOOL), orelse)
+    return IfThenElse(s.cond, then, orelse)
 
 
 def _kept_in_sequence(stmts: tuple[Stmt, ...], buffers: set[str], dead: set[str]) -> Stmt | None:

@@ -1,0 +1,205 @@
+"""`entail_loop_condition`: conditions on loop variables become bounds of loops.
+
+    for (i_1, 0, 4)                     for (i_1, 0, min(4, 10 - i_0 * 4))
+    {                                   {
+      if (i_0 * 4 + i_1 < 10)             y[i_0 * 4 + i_1] = 0.0f
+      {                                 }
+        y[i_0 * 4 + i_1] = 0.0f
+      }
+    }
+
+    for (j, 0, 48)                      for (j, 0, 24)
+    {                                   {
+      if (j < 24)                         y[j] = -x[j + 24]
+      {                                 }
+        y[j] = -x[j + 24]               for (j, 0, 24)
+      }                                 {
+      else                                y[j + 24] = x[j]
+      {                                 }
+        y[j] = x[j - 24]
+      }
+    }
+
+`if_fusion` is the first step: neighbours with one condition are one statement, and what does not depend on a loop is
+asked in front of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from minipd.cinn.ir.ast import BOOL, INT64, Binary, Const, Expr, For, Function, IfThenElse, Seq, Stmt, Var
+from minipd.cinn.ir.build import binary, seq
+from minipd.cinn.ir.linear import coefficient, constant_of, difference, from_polynomial, polynomial
+from minipd.cinn.ir.simplify import simplify_expression
+from minipd.cinn.ir.walk import loads, loops, map_bodies, map_expressions, names, rename, statements, substitute
+from minipd.cinn.optim.ranges import Ranges
+from minipd.cinn.optim.tree import Names, declared
+
+__all__ = ["entail_loop_condition", "if_fusion"]
+
+#: a loop is cut in parts only so often
+MOST_CUTS = 4
+
+
+# -------------------------------------------------------------------------------------------------- if_fusion
+def if_fusion(function: Function) -> Function:
+    """Neighbouring statements with one condition share it; conditions move out of loops that they don't depend on."""
+    return replace(function, body=_fused(function.body, Ranges({})))
+
+
+def _fused(s: Stmt, ranges: Ranges) -> Stmt:
+    match s:
+        case For(var=var, extent=extent):
+            inner = _fused(s.body, ranges.inside(var, extent))
+            here = set().union(*(names(c) for c in _conjuncts_of(inner))) if isinstance(inner, IfThenElse) else set()
+            if isinstance(inner, IfThenElse) and inner.orelse is None and not here & (declared(inner.then) - {var}):
+                fixed = [c for c in _conjuncts_of(inner) if var not in names(c)]
+                rest = [c for c in _conjuncts_of(inner) if var in names(c)]
+                return _guarded(fixed, replace(s, body=_guarded(rest, inner.then)))
+            return replace(s, body=inner)
+        case IfThenElse(cond=cond, then=then, orelse=orelse):
+            conjuncts = [c for c in _conjuncts(simplify_expression(cond)) if not ranges.always(c)]
+            then = _fused(then, ranges)
+            if orelse is not None:
+                known = _and(conjuncts)
+                return then if known == Const(True, BOOL) else IfThenElse(known, then, _fused(orelse, ranges))
+            if isinstance(then, IfThenElse) and then.orelse is None:
+                return _guarded([*conjuncts, *_conjuncts(then.cond)], then.then)
+            return _guarded(conjuncts, then)
+        case Seq(stmts=stmts):
+            return _fused_sequence([_fused(x, ranges) for x in stmts])
+    return map_bodies(lambda x: _fused(x, ranges), s)
+
+
+def _fused_sequence(stmts: list[Stmt]) -> Stmt:
+    out: list[Stmt] = []
+    for x in stmts:
+        last = out[-1] if out else None
+        if isinstance(x, IfThenElse) and isinstance(last, IfThenElse) and x.cond == last.cond and not loads(x.cond) \
+                and not names(x.cond) & declared(last):
+            orelse = [Seq((arm,)) for arm in (last.orelse, x.orelse) if arm is not None]
+            out[-1] = IfThenElse(x.cond, Seq((_scope(last.then), _scope(x.then))), seq(orelse) if orelse else None)
+        else:
+            out.append(x)
+    return seq(out)
+
+
+def _scope(s: Stmt) -> Stmt:
+    return s if isinstance(s, Seq) else Seq((s,))
+
+
+def _conjuncts(cond: Expr) -> list[Expr]:
+    if isinstance(cond, Binary) and cond.op == "and":
+        return [*_conjuncts(cond.x), *_conjuncts(cond.y)]
+    return [] if cond == Const(True, BOOL) else [cond]
+
+
+def _conjuncts_of(s: IfThenElse) -> list[Expr]:
+    return _conjuncts(s.cond)
+
+
+def _and(conjuncts: list[Expr]) -> Expr:
+    total: Expr = Const(True, BOOL)
+    for c in dict.fromkeys(conjuncts):
+        total = c if total == Const(True, BOOL) else binary("and", total, c)
+    return total
+
+
+def _guarded(conjuncts: list[Expr], s: Stmt) -> Stmt:
+    return IfThenElse(_and(conjuncts), s) if conjuncts else s
+
+
+# ------------------------------------------------------------------------------------------------------ bounds
+@dataclass(frozen=True)
+class _Bound:
+    """What a condition says about a loop variable: var < at (upper), or var >= at."""
+
+    upper: bool
+    at: Expr
+
+
+def _bound(cond: Expr, var: str) -> _Bound | None:
+    """cond as a bound of `var`, if it is one; `at` does not depend on it."""
+    if not isinstance(cond, Binary) or cond.op not in ("lt", "le", "gt", "ge") or cond.x.dtype != INT64:
+        return None
+    x, y = (cond.x, cond.y) if cond.op in ("lt", "le") else (cond.y, cond.x)
+    below = difference(polynomial(x), polynomial(y))                # cond is below < 0
+    if cond.op in ("le", "ge"):
+        below = difference(below, {(): 1})
+    found = coefficient(below, var)
+    c = None if found is None else constant_of(found[0])
+    if found is None or not c:
+        return None
+    rest = found[1]
+    if c > 0:                                                       # c * var + rest < 0
+        top = from_polynomial(difference({}, rest))
+        return _Bound(True, simplify_expression(binary("floordiv", binary("add", top, c - 1), c) if c > 1 else top))
+    bottom = from_polynomial(rest)                                  # rest < -c * var
+    quotient = binary("floordiv", bottom, -c) if c < -1 else bottom
+    return _Bound(False, simplify_expression(binary("add", quotient, 1)))
+
+
+def entail_loop_condition(function: Function) -> Function:
+    """Loops run only over the iterations in which their bodies do something, and in parts where a body does one thing
+    up to some iteration and something else from there on."""
+    return replace(function, body=_Entail(Names(function)).statement(function.body, Ranges({})))
+
+
+class _Entail:
+    def __init__(self, names: Names) -> None:
+        self.names = names
+
+    def statement(self, s: Stmt, ranges: Ranges) -> Stmt:
+        if isinstance(s, For):
+            return self.loop(s, ranges, MOST_CUTS)
+        return map_bodies(lambda x: self.statement(x, ranges), s)
+
+    def loop(self, s: For, ranges: Ranges, cuts: int) -> Stmt:
+        if isinstance(s.body, IfThenElse) and s.body.orelse is None and not s.kind.startswith(("thread", "block")):
+            for cond in _conjuncts(s.body.cond):
+                bound = _bound(cond, s.var)
+                if bound is not None and not names(bound.at) & declared(s.body):
+                    rest = [c for c in _conjuncts(s.body.cond) if c != cond]
+                    return self.loop(self._shortened(s, _guarded(rest, s.body.then), bound, ranges), ranges, cuts)
+        if cuts:
+            for x in statements(s.body):
+                bound = _bound(x.cond, s.var) if isinstance(x, IfThenElse) else None
+                if bound is not None and not names(bound.at) & declared(s.body):
+                    assert isinstance(x, IfThenElse)
+                    return self._cut(s, x.cond, bound, ranges, cuts - 1)
+        return map_bodies(lambda x: self.statement(x, ranges.inside(s.var, s.extent)), s)
+
+    def _shortened(self, s: For, body: Stmt, bound: _Bound, ranges: Ranges) -> For:
+        """The loop with what its condition says in its bounds."""
+        if bound.upper:
+            return replace(s, extent=ranges.clipped(binary("min", s.extent, bound.at), s.kind != "parallel"), body=body)
+        first = ranges.clipped(bound.at, False)
+        extent = ranges.clipped(binary("sub", s.extent, first), s.kind != "parallel")
+        return replace(s, extent=extent, body=_shifted(body, s.var, first))
+
+    def _cut(self, s: For, cond: Expr, bound: _Bound, ranges: Ranges, cuts: int) -> Stmt:
+        """Two loops: in front of the bound, and from there on."""
+        at = ranges.clipped(binary("min", bound.at, s.extent), False)
+        front, back = _decided(s.body, cond, bound.upper), _decided(s.body, cond, not bound.upper)
+        again = {x.var: self.names.unused(x.var) for x in [s, *loops(back)]}
+        second = replace(s, extent=simplify_expression(from_polynomial(difference(
+            polynomial(s.extent), polynomial(at)))), body=_shifted(back, s.var, at))
+        parts = [replace(s, extent=at, body=front), rename(second, again)]
+        kept = [self.loop(x, ranges, cuts) for x in parts if isinstance(x, For) and x.extent != Const(0, INT64)]
+        return seq(kept)
+
+
+def _decided(s: Stmt, cond: Expr, holds: bool) -> Stmt:
+    """s where the condition is known."""
+    if isinstance(s, IfThenElse) and s.cond == cond:
+        arm = s.then if holds else s.orelse
+        return Seq(()) if arm is None else _decided(_scope(arm), cond, holds)
+    return map_bodies(lambda x: _decided(x, cond, holds), s)
+
+
+def _shifted(s: Stmt, var: str, by: Expr) -> Stmt:
+    """s for var + by instead of var."""
+    at: Mapping[str, Expr] = {var: binary("add", Var(var), by)}
+    return map_expressions(lambda e: simplify_expression(substitute(e, at)), s)

@@ -1,0 +1,89 @@
+"""`eliminate_invariant_loop`: what does not change in a loop is computed before it.
+
+    for (i, 0, n)                                   c = f32(1.0 - 0.9 ** f64(t))
+    {                                               for (i, 0, n)
+      y[i] = x[i] / f32(1.0 - 0.9 ** f64(t))        {
+    }                                                 y[i] = x[i] / c
+                                                    }
+
+A hoisted load is in bounds whenever the loop around it runs, also where this loop has no iterations: parameters are
+indexed by the variables of the loops that they belong to, and 0-D ones by nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from minipd.cinn.ir.ast import (
+    Accumulate,
+    Const,
+    Dim,
+    Expr,
+    For,
+    Function,
+    Init,
+    Let,
+    Load,
+    Reduce,
+    Seq,
+    Stmt,
+    Store,
+    Var,
+)
+from minipd.cinn.ir.walk import buffers_written, loads, map_bodies, map_children, map_expressions, names, substitute
+from minipd.cinn.optim.tree import Names, accumulated, declared, stmts_of
+
+__all__ = ["eliminate_invariant_loop"]
+
+
+def eliminate_invariant_loop(function: Function) -> Function:
+    """Lets, and parts of expressions, that no iteration changes stand in front of the loop.
+
+    Needs names that mean one thing wherever they are known, and leaves equal Lets: `merge` is to come before and after.
+    """
+    taken = Names(function)
+
+    def go(s: Stmt) -> Stmt:
+        s = map_bodies(go, s)
+        if isinstance(s, For):
+            before, loop = _lifted(s, taken)
+            return Seq((*before, loop)) if before else loop
+        if isinstance(s, Seq):                  # what came out of a loop belongs to the sequence around
+            return Seq(tuple(y for x in s.stmts for y in (stmts_of(x) if isinstance(x, Seq) else (x,))))
+        return s
+    return replace(function, body=go(function.body))
+
+
+def _lifted(loop: For, taken: Names) -> tuple[list[Stmt], For]:
+    """The statements to stand in front of a loop, and the loop."""
+    written = buffers_written(loop.body)
+    varying = {loop.var} | declared(loop.body) | accumulated(loop.body)
+    before: list[Stmt] = []
+    renamed: dict[str, Expr] = {}
+
+    def fixed(e: Expr) -> bool:
+        return not names(e) & varying and not loads(e) & written
+
+    def lift(e: Expr) -> Expr:
+        """e with its largest fixed parts as variables.  Index arithmetic stays: it is cheap, and says where one is."""
+        if isinstance(e, Const | Var | Dim | Load) or e.dtype.kind in "iu":
+            return e
+        if not fixed(e):
+            return map_children(lift, e)
+        before.append(Let(taken.unused("c"), e))
+        return Var(before[-1].name, e.dtype)  # type: ignore[union-attr]
+
+    times = Counter(s.name for s in stmts_of(loop.body) if isinstance(s, Let))
+    body: list[Stmt] = []
+    for s in stmts_of(loop.body):
+        s = map_expressions(lambda e: substitute(e, renamed), s) if renamed else s
+        if isinstance(s, Let) and fixed(s.value):
+            name = s.name if times[s.name] == 1 else taken.unused(s.name)
+            before.append(Let(name, s.value))
+            renamed[s.name] = Var(name, s.value.dtype)
+        elif isinstance(s, Let | Init | Accumulate | Store | Reduce):
+            body.append(map_expressions(lift, s))
+        else:
+            body.append(s)
+    return before, replace(loop, body=Seq(tuple(body)))

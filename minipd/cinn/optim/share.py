@@ -1,0 +1,114 @@
+"""`share`: what statements of one body compute several times has a name.
+
+    p1[i] = p[i] - a * (m[i] * 0.9 + g[i] * 0.1)        t = m[i] * 0.9 + g[i] * 0.1
+    m1[i] = m[i] * 0.9 + g[i] * 0.1                     p1[i] = p[i] - a * t
+                                                        m1[i] = t
+
+Positions that are made of more than one loop variable get a name, too: `i = i_chunk * 4 + i_step`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from minipd.cinn.ir.ast import (
+    INT64,
+    STORAGE_ONLY,
+    Accumulate,
+    Binary,
+    Call,
+    Cast,
+    Expr,
+    Function,
+    Init,
+    Let,
+    Load,
+    Select,
+    Seq,
+    Stmt,
+    Store,
+    Unary,
+    Var,
+)
+from minipd.cinn.ir.walk import (
+    buffers_written,
+    loads,
+    loops,
+    map_bodies,
+    map_children,
+    map_expressions,
+    names,
+    own_expressions,
+    walk,
+)
+from minipd.cinn.optim.tree import Names, accumulated
+
+__all__ = ["share"]
+
+SIMPLE = Let | Init | Accumulate | Store
+
+
+def share(function: Function) -> Function:
+    """Expressions of floats and bools, and compound positions, that stand in one sequence more than once get a name;
+    what reads an accumulator, or a buffer that the sequence writes, is left alone."""
+    taken = Names(function)
+    loop_vars = {x.var for x in loops(function.body)}
+
+    def go(s: Stmt) -> Stmt:
+        s = map_bodies(go, s)
+        return _shared(s, taken, loop_vars) if isinstance(s, Seq) else s
+    return replace(function, body=go(function.body))
+
+
+def _shared(s: Seq, taken: Names, loop_vars: set[str]) -> Seq:
+    body = list(s.stmts)
+    written, varying = buffers_written(s), accumulated(s)
+    while True:
+        found = _largest_repeated(body, written, varying, loop_vars)
+        if found is None:
+            break
+        known = next((x.name for x in body if isinstance(x, Let) and x.value == found), None)
+        first = next(n for n, x in enumerate(body) if _count(x, found))
+        if known is None or not (isinstance(body[first], Let) and body[first].value == found):  # type: ignore[union-attr]
+            known = taken.unused(_name_for(found, loop_vars))
+            body.insert(first, Let(known, found))
+        name = Var(known, found.dtype)
+        body[first + 1:] = [_replaced(x, found, name) for x in body[first + 1:]]
+    return s if len(body) == len(s.stmts) and tuple(body) == s.stmts else Seq(tuple(body))
+
+
+def _name_for(e: Expr, loop_vars: set[str]) -> str:
+    if e.dtype != INT64:
+        return "t"
+    return min(names(e) & loop_vars, key=len).split("_")[0]
+
+
+def _largest_repeated(body: list[Stmt], written: set[str], varying: set[str], loop_vars: set[str]) -> Expr | None:
+    counts: Counter[Expr] = Counter()
+    for s in body:
+        if isinstance(s, SIMPLE):
+            for whole in own_expressions(s):
+                counts.update(e for e in walk(whole) if isinstance(e, Binary | Unary | Cast | Select | Call | Load))
+                if _is_position(whole, loop_vars) and not (isinstance(s, Let) and s.value is whole):
+                    counts[whole] += 1          # also where it stands once
+                for e in walk(whole):
+                    if isinstance(e, Load):
+                        counts.update(i for i in e.index if _is_position(i, loop_vars))
+    repeated = [e for e, n in counts.items() if n > 1 and (e.dtype.kind not in "iu" or _is_position(e, loop_vars))
+                and e.dtype not in STORAGE_ONLY and not loads(e) & written and not names(e) & varying]
+    return max(repeated, key=lambda e: sum(1 for _ in walk(e)), default=None)
+
+
+def _is_position(e: Expr, loop_vars: set[str]) -> bool:
+    return isinstance(e, Binary) and e.dtype == INT64 and len(names(e) & loop_vars) > 1 and not loads(e)
+
+
+def _count(s: Stmt, wanted: Expr) -> int:
+    return sum(e == wanted for whole in own_expressions(s) for e in walk(whole)) if isinstance(s, SIMPLE) else 0
+
+
+def _replaced(s: Stmt, old: Expr, new: Expr) -> Stmt:
+    def go(e: Expr) -> Expr:
+        return new if e == old else map_children(go, e)
+    return map_expressions(go, s) if isinstance(s, SIMPLE) else s

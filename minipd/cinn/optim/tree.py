@@ -1,0 +1,56 @@
+"""What the passes have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from minipd.cinn.ir.ast import Accumulate, Alloc, Const, Expr, For, Function, Init, Let, Load, Seq, Stmt, Var
+from minipd.cinn.ir.walk import expressions, statements, walk
+
+__all__ = ["Names", "accumulated", "declared", "is_simple", "loads_in", "stmts_of"]
+
+
+def stmts_of(s: Stmt) -> tuple[Stmt, ...]:
+    """The statements of a Seq; anything else is a sequence of one."""
+    return s.stmts if isinstance(s, Seq) else (s,)
+
+
+def loads_in(s: Stmt) -> Iterator[Load]:
+    """Every load in s."""
+    return (e for whole in expressions(s) for e in walk(whole) if isinstance(e, Load))
+
+
+def declared(s: Stmt) -> set[str]:
+    """The scalars, loop variables and buffers that s declares somewhere inside."""
+    found: set[str] = set()
+    for x in statements(s):
+        match x:
+            case Let(name=name) | Init(name=name) | For(var=name) | Alloc(buffer=name):
+                found.add(name)
+    return found
+
+
+def accumulated(s: Stmt) -> set[str]:
+    """The accumulators that s adds to."""
+    return {x.name for x in statements(s) if isinstance(x, Accumulate)}
+
+
+def is_simple(e: Expr) -> bool:
+    """Whether an expression costs nothing to repeat."""
+    return isinstance(e, Const | Var)
+
+
+class Names:
+    """The names that a function has, for new ones."""
+
+    def __init__(self, function: Function) -> None:
+        self.taken = {p.name for p in function.params} | declared(function.body)
+
+    def unused(self, name: str) -> str:
+        """`name`, or with a number behind it, so that nothing in the function is called so; taken from now on."""
+        candidate, n = name, 1
+        while candidate in self.taken:
+            n += 1
+            candidate = f"{name}{n}" if not name[-1:].isdigit() else f"{name}_{n}"
+        self.taken.add(candidate)
+        return candidate
