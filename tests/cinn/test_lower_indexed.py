@@ -139,6 +139,8 @@ SYMBOLIC = {
         x.reshape([S, T, 2, 12]), 3, -1)], [(S, T, 24)]),
     "rows of rows": (lambda x, w: (x.reshape([S * T, 8]) * w).sum(0), [(S, T, 8), (8,)]),
     "rows cut": (lambda y, x: x.reshape([S, T, 8]) * y, [(S, T, 8), (S * T, 8)]),
+    "rows cut and moved": (lambda y, x: x.reshape([S, T, 2, 4]).transpose([0, 2, 1, 3]) + y,
+                           [(S, 2, T, 4), (S * T, 8)]),
     "a row cut": (lambda x: x.reshape([S, T, 2, 4]).sum(-1) * 2, [(S, T * 8)]),
     "mask": (lambda x: paddle.tril(x) * 2, [(2, T, T)]),
     "beside itself": (lambda x: x + x.t(), [(S, S)]),

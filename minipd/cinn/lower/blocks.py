@@ -117,7 +117,7 @@ class _Lowering:
                     self._fill(call)
         for y, v in self.loops.outputs:
             at = self._here(v)
-            self._block(y, self.loops.of(v), Store(y, tuple(at.values()), cast(self._read(v, at), v.dtype)))
+            self._block(y, self.loops.of(v), Store(y, self._place(v, at), cast(self._read(v, at), v.dtype)))
         comment = tuple(call.name for call in self.calls if not isinstance(call.compute, Fill))
         return Function(name, self.loops.params, Seq((*self.allocs, *self.nests)), comment)
 
@@ -280,12 +280,16 @@ class _Lowering:
         dtype = compute_dtype(v.dtype)
         if v in self.elements:
             return self.elements[v](at)
-        where = tuple(at[loop] for loop in self.loops.of(v))
         if v in self.buffers:
-            return Load(self.buffers[v], where, dtype)
+            return Load(self.buffers[v], tuple(at[loop] for loop in self.loops.of(v)), dtype)
         if v not in self.loops.inputs:
             raise CannotLower(f"a {v.type()} is neither an operand nor computed by the group")
-        return cast(Load(self.loops.inputs[v], where, v.dtype), dtype)
+        return cast(Load(self.loops.inputs[v], self._place(v, at), v.dtype), dtype)
+
+    def _place(self, array: Value, at: At) -> tuple[Expr, ...]:
+        """The index in an array of the caller."""
+        return tuple(at[axis[0]] if len(axis) == 1 else self._number_within(axis, at)
+                     for axis in self.loops.axes_of(array))
 
     def _aligned(self, x: Value, result: Value, at: At) -> At:
         """Where an element-wise formula reads an operand: aligned to the right."""

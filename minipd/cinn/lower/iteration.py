@@ -113,32 +113,41 @@ class Iteration:
         return self._extents[loop]
 
     # -------------------------------------------------------------------------------------------------- arrays
+    def axes_of(self, array: Value) -> list[tuple[Loop, ...]]:
+        """The loops that each axis of an array's buffer runs through: one, but for a dimension that would have to be
+        cut into parts of unknown size, which stays whole."""
+        groups: list[tuple[Loop, ...]] = [(loop,) for loop in self.of(array)]
+        for dim in self.axes.of[array]:
+            cut = tuple(dict.fromkeys(self._loop_of[a] for a in dim))
+            if len(cut) > 1 and len([a for a in dim if isinstance(a.size, DimExpr)]) > 1:
+                touched = [g for g in groups if not set(g).isdisjoint(cut)]
+                at = groups.index(touched[0])
+                groups[at:at + len(touched)] = [tuple(loop for g in touched for loop in g)]
+        return groups
+
     def _dim(self, loop: Loop) -> Dim | None:
         for name, v in self._arrays:
-            if loop in self.of(v):
-                return Dim(name, self.of(v).index(loop))
+            axes = self.axes_of(v)
+            if (loop,) in axes:
+                return Dim(name, axes.index((loop,)))
         return None
 
     def _param(self, name: str, value: Value, output: bool) -> Param:
-        view = tuple(self._view(value, loop) for loop in self.of(value))
+        view = tuple(self._view(value, {a for loop in axis for a in loop.axes}) for axis in self.axes_of(value))
         plain = view == tuple((i,) for i in range(len(value.shape)))
         return Param(name, value.dtype, len(view), output, None if plain else view)
 
-    def _view(self, value: Value, loop: Loop) -> tuple[int | tuple[int, int], ...]:
-        """What a loop runs through of an array: dimensions, or (dimension, size of the part) of one that is cut up."""
+    def _view(self, value: Value, axes: set[Axis]) -> tuple[int | tuple[int, int], ...]:
+        """What axes run through of an array: dimensions, or (dimension, size of the part) of one that is cut up."""
         found: list[int | tuple[int, int]] = []
         for i, dim in enumerate(self.axes.of[value]):
-            own = [a for a in dim if a in loop.axes]
+            own = [a for a in dim if a in axes]
             if len(own) == len(dim):
                 found += [i] if own else []
             elif own:
                 size = prod(a.size for a in own)
-                if isinstance(size, DimExpr):
-                    others = prod(a.size for a in dim if a not in own)
-                    if isinstance(others, DimExpr):
-                        raise CannotLower(f"a {value.type()} would have to be cut into parts of unknown size")
-                    size = -others              # that many of the dimension's elements make one
-                found.append((i, size))
+                others = prod(a.size for a in dim if a not in own)
+                found.append((i, size if isinstance(size, int) else -int(others)))      # at most one is not known
         return tuple(found)
 
     # --------------------------------------------------------------------------------------------------- sizes
