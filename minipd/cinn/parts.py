@@ -15,6 +15,8 @@ __all__ = ["prepare"]
 
 #: rows that take a shape from another tensor, which would have to live for it, whatever `compute` says of them
 SHAPES = ("expand_as", "full_like", "reduce_as")
+#: rows of which a kernel rather has the parts, which it reads where they are
+PARTED = ("split",)
 #: rows whose parts would not fuse: they move halves of a tensor, or rows of one; or would be one more array, of numbers
 #: that are drawn
 WHOLE = ("fused_rotary_position_embedding", "embedding", "dropout")
@@ -35,7 +37,7 @@ def wants_rule(op: Operation) -> bool:
     """Whether the compiler wants an operation in parts."""
     row = op.row
     assert row is not None
-    if row.name in SHAPES:
+    if row.name in SHAPES or row.name in PARTED:
         return True
     if compute_of(row) is not None or row.name in WHOLE:
         return False

@@ -72,6 +72,8 @@ class DecomposePass:
             old.replace_all_uses_with(value)
             self.replaced[old] = value
         sources = op.operands_source()
+        for user in [user for v in op.results() for user in v.all_used_ops()]:      # that took a vector apart
+            user.erase()
         op.erase()
         erase_unread(sources)
         return written

@@ -19,6 +19,7 @@ from minipd.ops.math import maximum, minimum, multiply, where
 from minipd.ops.random import Uniform
 from minipd.ops.reduce import Sum
 from minipd.ops.reshape import Reshape
+from minipd.ops.slicing import Slice
 
 __all__: list[str] = []
 
@@ -55,6 +56,16 @@ def any(x: Tensor, *, axis: tuple, keepdim: bool = False) -> Tensor:
 
 
 # -------------------------------------------------------------------------------------------------------- shapes
+@decompose_rule("split", small=True)
+def split(x: Tensor, *, sections: tuple, axis: int) -> tuple[Tensor, ...]:
+    """A slice for each part."""
+    parts, start = [], 0
+    for n in sections:
+        parts.append(Slice(x, axes=(axis,), starts=(start,), ends=(start + n,)))
+        start = start + n
+    return tuple(parts)
+
+
 @decompose_rule("squeeze", small=True)
 def squeeze(x: Tensor, *, axis: tuple) -> Tensor:
     """reshape."""

@@ -31,7 +31,8 @@ def programs(draw):
     for _ in range(draw(st.integers(1, 14))):
         x = draw(st.sampled_from(values))
         kind = draw(st.sampled_from(["unary", "unary", "binary", "binary", "binary", "reduce", "reduce", "expand",
-                                     "unsqueeze", "flatten", "matmul", "scale"]))
+                                     "unsqueeze", "flatten", "matmul", "scale", "part", "join", "turn",
+                                     "cut"]))
         values += _step(draw, build, values, x, kind)
     used = {operand.source() for op in program.walk() for operand in op.operands()}
     chosen = [v for v in values if v not in used] + draw(st.lists(st.sampled_from(values), max_size=3))
@@ -77,6 +78,20 @@ def _step(draw, build, values, x, kind):
             return build.call(ROWS["reshape"], (x,), {"shape": (x.shape[0] * x.shape[1], *x.shape[2:])})
         case "matmul" if n > 1:
             return build.call(ROWS["matmul"], (x, x), {"transpose_y": True})
+        case "part" if n:
+            axis = draw(st.integers(0, n - 1))
+            start = draw(st.integers(0, x.shape[axis]))
+            end = draw(st.integers(start, x.shape[axis]))
+            return build.call(ROWS["slice"], (x,), {"axes": (axis,), "starts": (start,), "ends": (end,)})
+        case "join" if n:
+            axis = draw(st.integers(0, n - 1))
+            alike = [v for v in values if len(v.shape) == n and all(
+                i == axis or m == k for i, (m, k) in enumerate(zip(v.shape, x.shape, strict=True)))]
+            return build.call(ROWS["concat"], (x, draw(st.sampled_from(alike))), {"axis": axis})
+        case "turn" if n > 1:
+            return build.call(ROWS["transpose"], (x,), {"perm": tuple(draw(st.permutations(range(n))))})
+        case "cut" if n and x.shape[-1] in (4, 6, 8, 12):
+            return build.call(ROWS["reshape"], (x,), {"shape": (*x.shape[:-1], 2, x.shape[-1] // 2)})
         case "scale":
             return build.call(ROWS["scale"], (x,), {"scale": 0.5, "bias": -1.0})
     return []

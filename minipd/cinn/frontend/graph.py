@@ -2,9 +2,10 @@
 
 Three sorts of operations:
 
-* *free* ones move no data: views and constants (`compute` entries Broadcast and Fill), and bundles.  A group takes a
-  copy of each that it needs, so they stand in no one's way: a path through them is an edge.
-* *members* are calls that a group may hold: element-wise operators and reductions.
+* *free* ones move no data: views, parts and constants (`compute` entries Broadcast, Indexed if it is one piece, and
+  Fill), and bundles.  A group takes a copy of each that it needs, so they stand in no one's way: a path through them is
+  an edge.
+* *members* are calls that a group may hold: element-wise operators, reductions, and what is put together from pieces.
 * all others stay where they are.
 
 A *barrier* (a collective, a region, a side effect) ends a segment: members before and after it are never in one group,
@@ -16,9 +17,11 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterator, Sequence
 
-from minipd.cinn.compute.table import Broadcast, Elementwise, Fill, Reduction, compute_of
+from minipd.cinn.compute.table import Broadcast, Elementwise, Fill, Indexed, Reduction, compute_of
 from minipd.cinn.dialect import FUSION
+from minipd.cinn.frontend.traffic import nbytes
 from minipd.cinn.lower import CannotLower, lower_group
+from minipd.framework.dim import same
 from minipd.framework.row import Trait
 from minipd.ir.block import Block
 from minipd.ir.mapping import IrMapping, clone_operation
@@ -30,24 +33,45 @@ from minipd.ir.value import Value
 __all__ = ["Graph", "in_order", "is_barrier", "is_free", "is_member", "outputs_of", "reads_of", "sources_of"]
 
 BUNDLE = "builtin.combine"
+#: what is less than one in so many of an array is a small part
+PART = 4
 
 
 def is_free(op: Operation) -> bool:
-    """A view, a constant or a bundle: nothing is computed, and nothing moves."""
+    """A view, a constant, a part or a bundle: nothing is computed, and nothing moves."""
     if op.name() == BUNDLE or IrTrait.CONSTANT in op.info.traits:
         return True
     compute = None if op.row is None or not _attributes_known(op) else compute_of(op.row)
-    if isinstance(compute, Fill):
-        return not tensor_operands(op)      # (full_like reads the shape of another tensor)
-    return isinstance(compute, Broadcast) and op.num_results() == 1 and _lowers(op)
+    match compute:
+        case Fill():
+            return not tensor_operands(op) and _lowers(op)      # (full_like reads the shape of another tensor)
+        case Broadcast() | Indexed() if op.num_results() == 1:
+            return _is_seen_in_rows(op, compute) and _lowers(op)
+    return False
+
+
+def _is_seen_in_rows(op: Operation, compute: Broadcast | Indexed) -> bool:
+    """Whether a kernel may as well read the operand.  Otherwise the view is made outside: of an array that is turned
+    over, whose rows are not next to each other in memory, and of a small part of one."""
+    tensors, out = tensor_operands(op), result_values(op)[0]
+    x = tensors[0]
+    try:
+        if isinstance(compute, Broadcast):
+            dims = compute.dims(op_attrs(op), x.shape, out.shape)
+            kept = [i for i in dims or () if i is not None and not same(x.shape[i], 1)]
+            return kept[-1:] == sorted(kept)[-1:]
+        pieces = compute.pieces(op_attrs(op), [v.shape for v in tensors], [out.shape], 0)
+    except TypeError:
+        return False
+    return len(pieces) == 1 and pieces[0].operand == 0 and PART * nbytes(out) >= nbytes(x)
 
 
 def is_member(op: Operation) -> bool:
     """Whether the operation alone could be a kernel."""
     row = op.row
-    if row is None or not isinstance(compute_of(row), Elementwise | Reduction) or not _attributes_known(op):
+    if row is None or not isinstance(compute_of(row), Elementwise | Reduction | Indexed) or not _attributes_known(op):
         return False
-    return not (row.traits & {Trait.RANDOM, Trait.SIDE_EFFECT, Trait.COMM}) and _lowers(op)
+    return not (row.traits & {Trait.RANDOM, Trait.SIDE_EFFECT, Trait.COMM}) and _lowers(op) and not is_free(op)
 
 
 def _attributes_known(op: Operation) -> bool:
