@@ -148,6 +148,8 @@ def _index_arithmetic(e: Binary) -> Expr:
             return replace(e, x=a, y=const(b + c if inner == "add" else b * c, INT64))
         case (("sub", Binary(op="add", x=a, y=b), c) | ("sub", Binary(op="add", x=b, y=a), c)) if b == c:
             return a
+        case ("add", _, Binary(op="add", x=a, y=b)):
+            return _index_arithmetic(replace(e, x=_index_arithmetic(replace(e, y=a)), y=b))     # a chain from the left
         case ("sub", _, _) if x == y:
             return Const(0, INT64)
         case ("min" | "max", _, _) if x == y:

@@ -41,8 +41,8 @@ Pass = Callable[[Function], Function]
 
 #: in this order
 PASSES: tuple[Pass, ...] = (
-    remove_schedule_block, unroll_loops, simplify, if_fusion, entail_loop_condition, simplify, forward_stores,
-    simplify, update_buffer_axis, buffers_to_scalars, reduce_in_registers, lower_reduce, merge,
+    remove_schedule_block, unroll_loops, if_fusion, entail_loop_condition, merge, forward_stores, simplify,
+    update_buffer_axis, buffers_to_scalars, reduce_in_registers, lower_reduce, merge,
     rearrange_load_instruction, share, merge, eliminate_invariant_loop, merge, simplify, short_names)
 
 
@@ -59,8 +59,8 @@ def finalize(function: Function) -> Function:
     {
       serial for (i, 0, x.shape[0])
       {
-        x_value = x[i]
-        y[i] = x_value
+        v = x[i]
+        y[i] = v
       }
     }
     <BLANKLINE>

@@ -80,6 +80,7 @@ def _lifted(loop: For, taken: Names) -> tuple[list[Stmt], For]:
         s = map_expressions(lambda e: substitute(e, renamed), s) if renamed else s
         if isinstance(s, Let) and fixed(s.value):
             name = s.name if times[s.name] == 1 else taken.unused(s.name)
+            varying.discard(name)
             before.append(Let(name, s.value))
             renamed[s.name] = Var(name, s.value.dtype)
         elif isinstance(s, Let | Init | Accumulate | Store | Reduce):

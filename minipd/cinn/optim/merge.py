@@ -22,7 +22,6 @@ from dataclasses import replace
 from minipd.cinn.ir.ast import (
     STORAGE_ONLY,
     Accumulate,
-    Alloc,
     Cast,
     Const,
     Expr,
@@ -38,7 +37,7 @@ from minipd.cinn.ir.ast import (
     Store,
     Var,
 )
-from minipd.cinn.ir.walk import bodies, buffers_written, loads, map_children, map_expressions, names, substitute
+from minipd.cinn.ir.walk import buffers_written, loads, map_children, map_expressions, names, substitute
 from minipd.cinn.optim.tree import Names, accumulated, stmts_of
 
 __all__ = ["merge", "rearrange_load_instruction"]
@@ -78,8 +77,7 @@ class _Merge:
         self.name_loads = name_loads
         self.inputs = {p.name for p in function.params if not p.output}
         self.names = Names(function)
-        self.buffers = {p.name for p in function.params} | {
-            x.buffer for x in _everything(function.body) if isinstance(x, Alloc)}
+        self.params = {p.name for p in function.params}
         self.accumulators = accumulated(function.body)
 
     def run(self) -> Stmt:
@@ -144,8 +142,9 @@ class _Merge:
 
     def name(self, name: str, scope: _Scope) -> str:
         """`name`, if it is free here."""
-        new = self.names.unused(name) if name in scope.taken or name in self.buffers else name
+        new = self.names.unused(name) if name in scope.taken or name in self.params else name
         scope.taken.add(new)
+        self.names.taken.add(new)
         return new
 
     def expression(self, e: Expr, scope: _Scope, out: list[Stmt], also_whole: bool = True) -> Expr:
@@ -166,9 +165,3 @@ class _Merge:
             scope.renamed = inner
             return found
         return map_children(lambda x: self.loads(x, scope, out, True), e)
-
-
-def _everything(s: Stmt) -> Iterable[Stmt]:
-    yield s
-    for x in bodies(s):
-        yield from _everything(x)

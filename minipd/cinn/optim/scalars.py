@@ -1,7 +1,7 @@
 """Elements of local arrays become scalars.
 
 `buffers_to_scalars`: a local array of one element that is set once is a Let, or, where it is added to afterwards, an
-accumulator.
+accumulator.  One that is set somewhere deeper stays an array, t[0].
 
     t := local f32[()]                  t := 0.0f
     t[()] = 0.0f                        for (j, 0, 48)
@@ -42,7 +42,7 @@ from minipd.cinn.ir.ast import (
     Store,
     Var,
 )
-from minipd.cinn.ir.build import binary, identity
+from minipd.cinn.ir.build import binary, identity, index
 from minipd.cinn.ir.walk import (
     buffers_read,
     buffers_written,
@@ -67,8 +67,9 @@ def buffers_to_scalars(function: Function) -> Function:
         s = map_bodies(go, s)
         if isinstance(s, Seq):
             for alloc in s.stmts:
+                assert isinstance(s, Seq)
                 if isinstance(alloc, Alloc) and not alloc.shape:
-                    s = _as_scalars(s, alloc, taken) or s
+                    s = _as_scalars(s, alloc, taken) or _with_an_axis(s, alloc)
         return s
     return replace(function, body=go(function.body))
 
@@ -95,6 +96,20 @@ def _as_scalars(s: Seq, alloc: Alloc, taken: Names) -> Seq | None:
         else:
             out.append(_accumulated(x, buffer, name) if name else x)
     return Seq(tuple(out))
+
+
+def _with_an_axis(s: Seq, alloc: Alloc) -> Seq:
+    zero = (index(0),)
+
+    def load(e: Expr) -> Expr:
+        return replace(e, index=zero) if isinstance(e, Load) and e.buffer == alloc.buffer else map_children(load, e)
+
+    def statement(x: Stmt) -> Stmt:
+        if isinstance(x, Store | Reduce) and x.buffer == alloc.buffer:
+            return replace(x, index=zero)
+        return replace(x, shape=(index(1),)) if x is alloc else x
+    stmts = [statement(x) if x is alloc else map_statements(statement, map_expressions(load, x)) for x in s.stmts]
+    return Seq(tuple(stmts))
 
 
 def _scalar_reads(s: Stmt, buffer: str, name: str) -> Stmt:

@@ -41,7 +41,7 @@ def _placed(s: Stmt) -> Stmt:
     if isinstance(s, Seq):
         stmts = list(s.stmts)
         used = [_indices_by_buffer(x) for x in stmts]
-        for alloc in [x for x in stmts if isinstance(x, Alloc)]:
+        for alloc in [x for x in reversed(stmts) if isinstance(x, Alloc)]:
             using = [k for k, found in enumerate(used) if alloc.buffer in found]
             inside = _moved_in(alloc, stmts[using[0]]) if len(using) == 1 else None
             if inside is not None:

@@ -1,0 +1,282 @@
+"""From block form to flat form: what each pass makes, and that all of them keep what the function means."""
+
+import numpy as np
+import pytest
+
+from minipd.cinn.ir.ast import (
+    Alloc,
+    Dim,
+    For,
+    Function,
+    IfThenElse,
+    IterVar,
+    Let,
+    Load,
+    Param,
+    Reduce,
+    ScheduleBlock,
+    Seq,
+    Store,
+    Var,
+)
+from minipd.cinn.ir.build import binary, cast, const, index, unary
+from minipd.cinn.ir.interpreter import interpret
+from minipd.cinn.ir.printer import text
+from minipd.cinn.ir.verify import verify
+from minipd.cinn.ir.walk import in_block_form
+from minipd.cinn.optim import finalize, steps
+
+F32 = np.dtype("f4")
+BF16 = cast(Var("a", F32), np.dtype("f2")).dtype
+X, X2 = Param("x0", F32, 1), Param("x0", F32, 2)
+Y, Y2 = Param("y0", F32, 1, True), Param("y0", F32, 2, True)
+ROWS, COLUMNS = Dim("x0", 0), Dim("x0", 1)
+RNG = np.random.default_rng(0)
+
+
+def v(name):
+    return Var(name)
+
+
+def x0(*at):
+    return Load("x0", at, F32)
+
+
+def block(name, body, predicate=None, **iter_values):
+    """iter_values: name -> (extent, value), R behind it for a reduced one."""
+    iter_vars = tuple(IterVar(n, index(e), *kind) for n, (e, _, *kind) in iter_values.items())
+    return ScheduleBlock(name, iter_vars, tuple(index(at) for _, at, *_ in iter_values.values()), body, predicate)
+
+
+def loop(var, extent, *body, kind="serial"):
+    return For(var, index(extent), Seq(body) if len(body) != 1 else body[0], kind)
+
+
+def same(function, inputs, shapes, rtol=1e-6):
+    """Every step of finalize gives what the function gives."""
+    verify(function)
+    want = [np.empty(s, p.dtype) for s, p in zip(shapes, [p for p in function.params if p.output], strict=True)]
+    interpret(function, inputs, want, shuffle=0)
+    final = function
+    for name, final in steps(function):
+        found = [np.empty_like(w) for w in want]
+        interpret(final, inputs, found, shuffle=1)
+        for a, b in zip(found, want, strict=True):
+            np.testing.assert_allclose(a.astype("f8"), b.astype("f8"), rtol=rtol, atol=1e-6, err_msg=name)
+    assert not in_block_form(final.body)
+    assert final == finalize(function)
+    return final
+
+
+def body_of(function):
+    """The lines of the body."""
+    return [line[2:] for line in text(function).splitlines()[2 + bool(function.comment):-1]]
+
+
+def normal(*shape):
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+# -------------------------------------------------------------------------------------------------- whole chains
+def chunked_column_sum(rows, chunks=3):
+    """Sums over rows, each chunk of rows on its own first, as rfactor leaves it."""
+    size = -(-rows // chunks)
+    vc, vi, vj, c = v("vc"), v("vi"), v("vj"), v("i_chunk")
+    at = binary("add", binary("mul", c, size), v("i_step"))
+    inside = binary("lt", at, ROWS)
+    square = Store("square_1", (vi, vj), binary("mul", x0(vi, vj), x0(vi, vj)))
+    return Function("sums", (X2, Y), Seq((
+        Alloc("s_rf", (index(chunks), COLUMNS), F32), Alloc("sum_0", (COLUMNS,), F32),
+        Alloc("square_1", (ROWS, COLUMNS), F32),
+        loop("i_chunk", chunks,
+             loop("j1", COLUMNS, block("s_rf__reduce_init", Store("s_rf", (vc, vj), const(0, F32)),
+                                       vc=(chunks, c), vj=(COLUMNS, v("j1")))),
+             loop("i_step", size, loop(
+                 "j2", COLUMNS, block("square_1", square, inside, vi=(ROWS, at), vj=(COLUMNS, v("j2"))),
+                 block("s_rf", Reduce("s_rf", (vc, vj), "add", Load("square_1", (vi, vj), F32)), inside,
+                       vc=(chunks, c), vi=(ROWS, at, "R"), vj=(COLUMNS, v("j2"))), kind="vector")), kind="parallel"),
+        loop("j3", COLUMNS, block("sum_0__reduce_init", Store("sum_0", (vj,), const(0, F32)), vj=(COLUMNS, v("j3")))),
+        loop("c2", chunks, loop("j4", COLUMNS, block("sum_0", Reduce(
+            "sum_0", (vj,), "add", Load("s_rf", (vc, vj), F32)), vc=(chunks, v("c2"), "R"), vj=(COLUMNS, v("j4"))))),
+        loop("j5", COLUMNS, block("y0", Store("y0", (vj,), Load("sum_0", (vj,), F32)), vj=(COLUMNS, v("j5")))))))
+
+
+@pytest.mark.parametrize("rows", [3, 7, 12])
+def test_column_sums_in_chunks(rows):
+    x = normal(rows, 5)
+    f = same(chunked_column_sum(rows), [x], [(5,)], rtol=1e-5)
+    y = np.empty(5, F32)
+    interpret(f, [x], [y])
+    np.testing.assert_allclose(y, (x.astype("f8") ** 2).sum(0), rtol=1e-5)
+    if rows == 7:
+        assert body_of(f)[:20] == """\
+s_rf := local f32[3, x0.shape[1]]
+sum_0 := local f32[x0.shape[1]]
+parallel for (i_chunk, 0, 3)
+{
+  serial for (j, 0, x0.shape[1])
+  {
+    s_rf[i_chunk, j] = 0.0f
+  }
+  serial for (i_step, 0, min(3, x0.shape[0] - i_chunk * 3))
+  {
+    i = i_chunk * 3 + i_step
+    vectorize for (j, 0, x0.shape[1])
+    {
+      v0 = x0[i, j]
+      square_1 = v0 * v0
+      s_rf[i_chunk, j] = s_rf[i_chunk, j] + square_1
+    }
+  }
+}
+serial for (j, 0, x0.shape[1])""".splitlines()
+
+
+def softmax(rows, columns, dtype=F32):
+    """As the schedule leaves it: one pass over the row for each reduction, exponentials kept in the output."""
+    vi, vj = v("vi"), v("vj")
+    n = index(rows)
+    out = Param("y0", dtype, 2, True)
+    top, total = Load("max_0", (vi,), F32), Load("sum_3", (vi,), F32)
+    kept = Load("y0", (vi, vj), dtype)
+
+    def row(name, body):
+        return block(name, body, vi=(n, v("i_max_0")))
+
+    def element(name, body, j, *kind):
+        return block(name, body, vi=(n, v("i_max_0")), vj=(COLUMNS, v(j), *kind))
+
+    return Function("softmax", (X2, out), Seq((
+        Alloc("max_0", (n,), F32), Alloc("sum_3", (n,), F32),
+        loop("i_max_0", n, row("max_0__reduce_init", Store("max_0", (vi,), const(-np.inf, F32))),
+             loop("j_max_0", COLUMNS, element("max_0", Reduce("max_0", (vi,), "max", x0(vi, vj)), "j_max_0", "R")),
+             row("sum_3__reduce_init", Store("sum_3", (vi,), const(0, F32))),
+             loop("j_exp_2", COLUMNS,
+                  element("exp_2", Seq((Let("subtract_1", binary("sub", x0(vi, vj), top)),
+                                        Store("y0", (vi, vj), cast(unary("exp", Var("subtract_1", F32)), dtype)))),
+                          "j_exp_2"),
+                  element("sum_3", Reduce("sum_3", (vi,), "add", cast(kept, F32)), "j_exp_2", "R"), kind="vector"),
+             loop("j_y0", COLUMNS, element("y0", Store("y0", (vi, vj), cast(binary("div", cast(kept, F32), total),
+                                                                           dtype)), "j_y0"), kind="vector"),
+             kind="parallel"))))
+
+
+def test_softmax():
+    x = normal(4, 7)
+    f = same(softmax(4, 7), [x], [(4, 7)], rtol=1e-6)
+    assert body_of(f) == """\
+parallel for (i, 0, 4)
+{
+  max_0 := -inf
+  serial for (j, 0, x0.shape[1])
+  {
+    v0 = x0[i, j]
+    max_0 max= v0
+  }
+  sum_3 := 0.0f
+  vectorize for (j, 0, x0.shape[1])
+  {
+    v0 = x0[i, j]
+    subtract_1 = v0 - max_0
+    exp_2 = exp(subtract_1)
+    y0[i, j] = exp_2
+    sum_3 += exp_2
+  }
+  vectorize for (j, 0, x0.shape[1])
+  {
+    y0[i, j] = y0[i, j] / sum_3
+  }
+}""".splitlines()
+    y = np.empty((4, 7), F32)
+    interpret(f, [x], [y])
+    np.testing.assert_allclose(y, np.exp(x) / np.exp(x).sum(1, keepdims=True), rtol=1e-6)
+
+
+def test_what_is_rounded_when_it_is_stored_is_read_rounded():
+    same(softmax(4, 7, BF16), [normal(4, 7)], [(4, 7)], rtol=0)
+
+
+def test_a_long_sum_in_blocks_of_chunks():
+    """Two levels of partial sums: scalars within, an array of chunks around."""
+    n, vc, vb, vi = 100, v("vc"), v("vb"), v("vi")
+    c, b, s = v("i_chunk"), v("i_block"), v("i_step")
+    within = binary("add", binary("mul", b, 8), s)
+    at = binary("add", binary("mul", c, 32), within)
+    def inside(e):
+        return binary("lt", e, ROWS)
+    f = Function("total", (X, Param("y0", F32, 0, True)), Seq((
+        Alloc("t_rf", (index(4),), F32), Alloc("t_rf_rf", (index(4), index(4)), F32), Alloc("t", (), F32),
+        loop("i_chunk", 4, block("t_rf__reduce_init", Store("t_rf", (vc,), const(0, F32)), vc=(4, c)),
+             loop("i_block", 4,
+                  block("t_rf_rf__reduce_init", Store("t_rf_rf", (vc, vb), const(0, F32)), vc=(4, c), vb=(4, b)),
+                  loop("i_step", 8, block("t_rf_rf", Reduce("t_rf_rf", (vc, vb), "add", x0(vi)), inside(at),
+                                          vc=(4, c), vb=(4, b), vi=(n, at, "R")), kind="vector"),
+                  block("t_rf", Reduce("t_rf", (vc,), "add", Load("t_rf_rf", (vc, vb), F32)),
+                        vc=(4, c), vb=(4, b, "R"))), kind="parallel"),
+        block("t__reduce_init", Store("t", (), const(0, F32))),
+        loop("i2", 4, block("t", Reduce("t", (), "add", Load("t_rf", (vc,), F32)), vc=(4, v("i2"), "R"))),
+        block("y0", Store("y0", (), Load("t", (), F32))))))
+    found = same(f, [np.arange(n, dtype=F32)], [()])
+    assert body_of(found) == """\
+t_rf := local f32[4]
+parallel for (i_chunk, 0, 4)
+{
+  t_rf_part := 0.0f
+  serial for (i_block, 0, 4)
+  {
+    t_rf_rf := 0.0f
+    vectorize for (i_step, 0, min(8, x0.shape[0] - i_chunk * 32 - i_block * 8))
+    {
+      i = i_chunk * 32 + i_block * 8 + i_step
+      v0 = x0[i]
+      t_rf_rf += v0
+    }
+    t_rf_part += t_rf_rf
+  }
+  t_rf[i_chunk] = t_rf_part
+}
+t := 0.0f
+serial for (i, 0, 4)
+{
+  t += t_rf[i]
+}
+y0[()] = t""".splitlines()
+
+
+def concat(kind="serial"):
+    """y0 = [-x0[:, h:], x0[:, :h]] as a block of two arms, and one that reads it."""
+    vi, vj, h = v("vi"), v("vj"), 3
+    arms = IfThenElse(binary("lt", vj, h), Store("t", (vi, vj), unary("neg", x0(vi, binary("add", vj, h)))),
+                      Store("t", (vi, vj), x0(vi, binary("sub", vj, h))))
+    return Function("rotate", (X2, Y2), Seq((
+        Alloc("t", (ROWS, index(2 * h)), F32), loop("i", ROWS, loop(
+            "j", 2 * h, block("t", arms, vi=(ROWS, v("i")), vj=(2 * h, v("j"))),
+            block("y0", Store("y0", (vi, vj), binary("add", x0(vi, vj), Load("t", (vi, vj), F32))),
+                  vi=(ROWS, v("i")), vj=(2 * h, v("j"))), kind=kind)))))
+
+
+@pytest.mark.parametrize("kind", ["serial", "vector"])
+def test_a_loop_is_cut_where_its_body_does_something_else(kind):
+    x = normal(2, 6)
+    f = same(concat(kind), [x], [(2, 6)])
+    word = {"vector": "vectorize"}.get(kind, kind)
+    assert body_of(f) == f"""\
+serial for (i, 0, x0.shape[0])
+{{
+  {word} for (j, 0, 3)
+  {{
+    v0 = x0[i, j + 3]
+    t = -v0
+    v0_2 = x0[i, j]
+    y0[i, j] = v0_2 + t
+  }}
+  {word} for (j, 0, 3)
+  {{
+    v0 = x0[i, j + 3]
+    v0_2 = x0[i, j]
+    y0[i, j + 3] = v0 + v0_2
+  }}
+}}""".splitlines()
+    y = np.empty((2, 6), F32)
+    interpret(f, [x], [y])
+    np.testing.assert_array_equal(y, x + np.concatenate([-x[:, 3:], x[:, :3]], 1))
