@@ -38,7 +38,7 @@ from minipd.cinn.ir.ast import (
     Var,
 )
 from minipd.cinn.ir.walk import buffers_written, loads, map_children, map_expressions, names, substitute
-from minipd.cinn.optim.tree import Names, accumulated, stmts_of
+from minipd.cinn.optim.tree import accumulated, numbered, stmts_of
 
 __all__ = ["merge", "rearrange_load_instruction"]
 
@@ -76,7 +76,6 @@ class _Merge:
         self.function = function
         self.name_loads = name_loads
         self.inputs = {p.name for p in function.params if not p.output}
-        self.names = Names(function)
         self.params = {p.name for p in function.params}
         self.accumulators = accumulated(function.body)
 
@@ -141,10 +140,9 @@ class _Merge:
             out.append(Let(new, value))
 
     def name(self, name: str, scope: _Scope) -> str:
-        """`name`, if it is free here."""
-        new = self.names.unused(name) if name in scope.taken or name in self.params else name
+        """`name`, or with a number behind it, as it is free here."""
+        new = numbered(name, scope.taken | self.params)
         scope.taken.add(new)
-        self.names.taken.add(new)
         return new
 
     def expression(self, e: Expr, scope: _Scope, out: list[Stmt], also_whole: bool = True) -> Expr:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from minipd.cinn.ir.ast import Accumulate, Alloc, Const, Expr, For, Function, Init, Let, Load, Seq, Stmt, Var
 from minipd.cinn.ir.walk import expressions, statements, walk
 
-__all__ = ["Names", "accumulated", "declared", "is_simple", "loads_in", "stmts_of"]
+__all__ = ["Names", "accumulated", "declared", "is_simple", "loads_in", "numbered", "stmts_of"]
 
 
 def stmts_of(s: Stmt) -> tuple[Stmt, ...]:
@@ -48,9 +48,19 @@ class Names:
 
     def unused(self, name: str) -> str:
         """`name`, or with a number behind it, so that nothing in the function is called so; taken from now on."""
-        candidate, n = name, 1
-        while candidate in self.taken:
-            n += 1
-            candidate = f"{name}{n}" if not name[-1:].isdigit() else f"{name}_{n}"
-        self.taken.add(candidate)
-        return candidate
+        new = numbered(name, self.taken)
+        self.taken.add(new)
+        return new
+
+
+def numbered(name: str, taken: set[str]) -> str:
+    """`name`, or with the first number behind it that makes it a new one.
+
+    >>> numbered("t", {"t", "t2"}), numbered("v0", {"v0"})
+    ('t3', 'v0_2')
+    """
+    candidate, n = name, 1
+    while candidate in taken:
+        n += 1
+        candidate = f"{name}_{n}" if name[-1:].isdigit() else f"{name}{n}"
+    return candidate
