@@ -189,9 +189,14 @@ class Kernel:
             # The addresses are good as long as these live.
             vars(call)["kept"] = code, data, words, arrays, scratch
             run.append(call)
-        if any(isinstance(s, Alloc) for phase in self.cut.phases for x in phase.stmts for s in statements(x)):
+        if self._allocates:
             run.append(functools.partial(self._check, data))
         return run
+
+    @functools.cached_property
+    def _allocates(self) -> bool:
+        """Whether the machine code makes arrays of its own."""
+        return any(isinstance(s, Alloc) for phase in self.cut.phases for x in phase.stmts for s in statements(x))
 
     def _check(self, data: np.ndarray) -> None:
         if data[0]:

@@ -18,23 +18,26 @@ def scratch_arrays(cut: Phases, buffers: Mapping[str, np.ndarray]) -> list[np.nd
     if not cut.scratch:
         return []
     known = {let.name: let.value for let in cut.before}
+    return [np.empty(tuple(_size(n, known, buffers) for n in alloc.shape),
+                     np.uint16 if alloc.dtype in STORAGE_ONLY else alloc.dtype) for alloc in cut.scratch]
 
-    def number(e: Expr) -> int:
-        match e:
-            case Const(value=value):
-                return int(value)
-            case Dim(param=param, axis=axis):
-                return buffers[param].shape[axis]
-            case Var(name=name):
-                return number(known[name])
-            case Binary(op=op, x=x, y=y):
-                return int(BINARY[op].function(number(x), number(y)))
-            case Unary(op=op, x=x):
-                return int(UNARY[op].function(number(x)))
-            case Select(cond=cond, x=x, y=y):
-                return number(x) if number(cond) else number(y)
-            case Cast(x=x):
-                return number(x)
-        raise TypeError(f"expected the size of an array in terms of other sizes, got {e}")
-    return [np.empty(tuple(map(number, alloc.shape)), np.uint16 if alloc.dtype in STORAGE_ONLY else alloc.dtype)
-            for alloc in cut.scratch]
+
+def _size(e: Expr, known: Mapping[str, Expr], buffers: Mapping[str, np.ndarray]) -> int:
+    """A size as a number.  (A function that calls itself by a name of its caller's would be a cycle, which keeps a
+    call's arrays until the garbage collector comes.)"""
+    match e:
+        case Const(value=value):
+            return int(value)
+        case Dim(param=param, axis=axis):
+            return buffers[param].shape[axis]
+        case Var(name=name):
+            return _size(known[name], known, buffers)
+        case Binary(op=op, x=x, y=y):
+            return int(BINARY[op].function(_size(x, known, buffers), _size(y, known, buffers)))
+        case Unary(op=op, x=x):
+            return int(UNARY[op].function(_size(x, known, buffers)))
+        case Select(cond=cond, x=x, y=y):
+            return _size(x if _size(cond, known, buffers) else y, known, buffers)
+        case Cast(x=x):
+            return _size(x, known, buffers)
+    raise TypeError(f"expected the size of an array in terms of other sizes, got {e}")
