@@ -43,11 +43,12 @@ class Group:
 
 @cinn_op.op("fusion")
 class Fusion:
-    """A group that will be one kernel.  pattern: its kind (`frontend.pattern`)."""
+    """A group that will be one kernel.  pattern: its kind (`frontend.pattern`).  anchor: the operation in front of it
+    over whose result it works."""
 
     operands = ("*inputs",)
     results = ("*outputs",)
-    attributes = {"pattern?": str}
+    attributes = {"pattern?": str, "anchor?": str}
     regions = ("group",)
 
     def verify(op):

@@ -44,6 +44,23 @@ def test_a_fusion_says_its_kind(fn, kind):
     assert parse(program.to_string("exact")) == program
 
 
+def test_what_finishes_a_library_call_is_an_anchor_pattern():
+    def f(x, w, b):
+        return F.gelu(paddle.matmul(x, w) + b), paddle.matmul(x, w.tanh())
+    tracker, groups, _ = tracked(f, X, W, R.normal(size=10))
+    epilogue, = (g for g in groups if "gelu" in names(g))
+    assert epilogue.attributes["pattern"].value == "Anchor" and epilogue.attributes["anchor"].value == "pd_op.matmul"
+    assert reason(tracker, "matmul", "add")[0] == "Anchor"
+
+
+def test_a_result_that_others_read_is_no_memory_to_work_over():
+    def f(x, w, b):
+        h = paddle.matmul(x, w)
+        return F.gelu(h + b), paddle.matmul(h, w)
+    _, (group,), _ = tracked(f, X, W, R.normal(size=10))
+    assert group.attributes["pattern"].value == "Trivial" and "anchor" not in group.attributes
+
+
 # --------------------------------------------------------------------------------------------------------- reasons
 def reason(tracker, upstream, downstream):
     edge, = (e for e in tracker.edges if e.upstream.startswith(upstream) and e.downstream.startswith(downstream))
@@ -58,7 +75,7 @@ def test_every_edge_is_fused_by_a_step_or_refused_with_a_reason():
     tracker, _, _ = tracked(f, X, W)
     assert reason(tracker, "multiply", "add") == (
         "GeneralTopo", "matmul_3 would have to run in the middle of the kernel")
-    assert reason(tracker, "matmul", "add")[0] == "Unsupport"
+    assert reason(tracker, "multiply", "matmul")[0] == "Unsupport"
     fused = {(e.upstream.split("_")[0], e.downstream.split("_")[0]): e.step for e in tracker.edges if e.fused}
     assert fused == {("exp", "multiply"): "SinkTrivialPattern", ("add", "tanh"): "SinkTrivialPattern",
                      ("tanh", "multiply"): "SinkTrivialPattern"}

@@ -7,6 +7,7 @@
     policies        why two are not united; `space`: the policy of one iteration space
     steps           who is united with whom, in which order
     tracker         what was decided, and why; `edges`: what came of it
+    anchors         library calls that kernels finish
     grouping        the kernels of a part
     build           kernels to be as operations (`cinn_op.fusion`), and back
     interpret       what a group means

@@ -5,8 +5,7 @@ from __future__ import annotations
 from minipd.cinn.dialect import FUSION, GROUP
 from minipd.cinn.frontend.detect import blocks_of, detect_groups, dissolve
 from minipd.cinn.frontend.graph import Graph, in_order, is_free, outputs_of, reads_of, sources_of
-from minipd.cinn.frontend.grouping import find_patterns
-from minipd.cinn.frontend.pattern import Kind
+from minipd.cinn.frontend.grouping import Pattern, find_patterns
 from minipd.cinn.frontend.tracker import FusionTracker
 from minipd.ir.block import Block
 from minipd.ir.mapping import IrMapping, clone_operation
@@ -33,28 +32,29 @@ def cluster_groups(program: Program, tracker: FusionTracker | None = None) -> li
         for group in [op for op in block if op.name() == GROUP]:
             graph = Graph(group.regions[0].front())
             for pattern in find_patterns(graph, tracker):
-                found.append(fuse(pattern.ops, graph.free, pattern.kind))
+                found.append(fuse(pattern, graph.free))
             dissolve(group)
         _erase_unused(block)
     return found
 
 
-def fuse(ops: list[Operation], free: set[Operation], kind: Kind) -> Operation:
-    """Replace the operations `ops` of one block, from which no path leads out and back in, by one group.
+def fuse(pattern: Pattern, free: set[Operation]) -> Operation:
+    """Replace the operations of a pattern, from which no path leads out and back in, by one operation.
 
     free: the operations of the block that a group copies (see `graph`).
     It stands where the last of them stood.  What stands between and reads a result moves behind it.
     """
-    block = ops[0].parent
+    block = pattern.ops[0].parent
     assert block is not None
     block.number()                      # groups made before may have moved some of them
-    ops = sorted(ops, key=lambda op: op.order)
+    ops = sorted(pattern.ops, key=lambda op: op.order)
     last = ops[-1]
     copied, operands = sources_of(ops, free)
     results = outputs_of(ops, free)
     late = _readers_between(ops)
-    facts = {"stop_gradient": [v.stop_gradient for v in results]} if results else {}
-    fusion = Operation(FUSION, operands, {"pattern": str(kind), **facts}, [v.type() for v in results], num_regions=1)
+    facts = {"pattern": str(pattern.kind), "anchor": None if pattern.anchor is None else pattern.anchor.name(),
+             "stop_gradient": [v.stop_gradient for v in results] or None}
+    fusion = Operation(FUSION, operands, facts, [v.type() for v in results], num_regions=1)
     block.insert_before(last, fusion)
     place = fusion
     for op in late:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 
 from minipd.cinn.frontend.pattern_graph import Node, PatternGraph
 from minipd.cinn.frontend.policies import Union
@@ -12,20 +12,23 @@ from minipd.ir.operation import Operation
 __all__ = ["explained"]
 
 
-def explained(graph: PatternGraph, chosen: Sequence[Node]) -> Iterator[Edge]:
-    """The edges of the graph, but for what is only read outside of it.  chosen: the patterns that become kernels."""
-    kernels = set(chosen)
+def explained(graph: PatternGraph, chosen: Mapping[Node, Operation | None]) -> Iterator[Edge]:
+    """The edges of the graph, but for what is only read outside of it.  chosen: the patterns that become kernels, with
+    the library calls over whose results they work."""
     for op, readers in graph.readers_of.items():
         for reader in readers:
             if reader.name() == "cf.yield":
                 continue
-            fused, policy, reason = _fate(graph, op, reader, kernels)
+            fused, policy, reason = _fate(graph, op, reader, chosen)
             yield Edge(graph.name(op), graph.name(reader), _between(op, reader), fused,
                        graph.step_of.get((op, reader), "") if fused else "", policy, reason)
 
 
-def _fate(graph: PatternGraph, op: Operation, reader: Operation, kernels: set[Node]) -> tuple[bool, str, str]:
+def _fate(graph: PatternGraph, op: Operation, reader: Operation,
+          kernels: Mapping[Node, Operation | None]) -> tuple[bool, str, str]:
     a, b = graph.node[op], graph.node[reader]
+    if kernels.get(b) is op:
+        return False, "Anchor", f"the kernel works over the array that {graph.name(op)} writes; no other is made"
     for node, which in ((a, op), (b, reader)):
         if node.segment is None:
             return False, "Unsupport", f"{graph.name(which)} is a library call"

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from minipd.cinn.frontend.anchors import anchor_of
 from minipd.cinn.frontend.edges import explained
 from minipd.cinn.frontend.graph import Graph, outputs_of, sources_of
 from minipd.cinn.frontend.pattern import Kind
-from minipd.cinn.frontend.pattern_graph import PatternGraph
+from minipd.cinn.frontend.pattern_graph import Node, PatternGraph
 from minipd.cinn.frontend.steps import STEPS
 from minipd.cinn.frontend.tracker import NAME, FusionTracker, Group
 from minipd.cinn.frontend.traffic import bytes_of_op, sizes
@@ -25,10 +26,11 @@ __all__ = ["Pattern", "find_patterns"]
 
 
 class Pattern(NamedTuple):
-    """The members of a kernel, in order."""
+    """The members of a kernel, in order.  anchor: the library call that it finishes."""
 
     ops: list[Operation]
     kind: Kind
+    anchor: Operation | None
 
 
 def find_patterns(block_graph: Graph, tracker: FusionTracker) -> list[Pattern]:
@@ -39,13 +41,20 @@ def find_patterns(block_graph: Graph, tracker: FusionTracker) -> list[Pattern]:
         before = graph.merges
         for step in STEPS:
             step.run(graph, step.name)
-    chosen = [node for node in graph.patterns() if _gains(graph, node.ops)]
-    tracker.groups += [Group(graph.kind(node), tuple(map(graph.name, node.ops))) for node in chosen]
+    chosen = {node: anchor_of(graph, node) for node in graph.patterns() if _gains(graph, node.ops)}
+    found = [Pattern(node.ops, _kind(graph, node, anchor), anchor) for node, anchor in chosen.items()]
+    tracker.groups += [Group(p.kind, tuple(map(graph.name, p.ops)), "" if p.anchor is None else graph.name(p.anchor))
+                       for p in found]
     if tracker.explaining:
         tracker.edges += explained(graph, chosen)
         for op in graph.node:
             op.set_str_attr(NAME, graph.name(op))
-    return [Pattern(node.ops, graph.kind(node)) for node in chosen]
+    return found
+
+
+def _kind(graph: PatternGraph, node: Node, anchor: Operation | None) -> Kind:
+    kind = graph.kind(node)
+    return Kind.ANCHOR if anchor is not None and kind is Kind.TRIVIAL else kind
 
 
 def _gains(graph: PatternGraph, ops: list[Operation]) -> bool:

@@ -60,10 +60,11 @@ class Edge:
 
 @dataclass(frozen=True)
 class Group:
-    """A kernel to be: its operators by name, and its kind."""
+    """A kernel to be: its operators by name, its kind, and the library call over whose result it works, if any."""
 
     kind: Kind
     operators: tuple[str, ...]
+    anchor: str = ""
 
 
 @dataclass
@@ -89,5 +90,6 @@ class FusionTracker:
         return (d for d in self.decisions if not d.merged and policy in ("", d.policy))
 
     def __str__(self) -> str:
-        lines = [f"group {i}, {g.kind}: {', '.join(g.operators)}" for i, g in enumerate(self.groups)]
+        lines = [f"group {i}, {g.kind}{f' over {g.anchor}' if g.anchor else ''}: {', '.join(g.operators)}"
+                 for i, g in enumerate(self.groups)]
         return "\n".join([*map(str, self.decisions), *lines, *map(str, self.edges)])
