@@ -32,15 +32,17 @@ from minipd.cinn.ir.ast import (
     Var,
 )
 from minipd.cinn.ir.walk import buffers_written, loads, map_bodies, map_children, map_expressions, names, substitute
+from minipd.cinn.optim.merge import merge
 from minipd.cinn.optim.tree import Names, accumulated, declared, stmts_of
 
 __all__ = ["eliminate_invariant_loop"]
 
 
 def eliminate_invariant_loop(function: Function) -> Function:
-    """Lets, and parts of expressions, that no iteration changes stand in front of the loop.
+    """Lets, and parts of expressions, that no iteration changes stand in front of the loop; what several loops had
+    alike stands there once.
 
-    Needs names that mean one thing wherever they are known, and leaves equal Lets: `merge` is to come before and after.
+    Needs names that mean one thing wherever they are known, as `merge` leaves them.
     """
     taken = Names(function)
 
@@ -52,7 +54,7 @@ def eliminate_invariant_loop(function: Function) -> Function:
         if isinstance(s, Seq):                  # what came out of a loop belongs to the sequence around
             return Seq(tuple(y for x in s.stmts for y in (stmts_of(x) if isinstance(x, Seq) else (x,))))
         return s
-    return replace(function, body=go(function.body))
+    return merge(replace(function, body=go(function.body)))
 
 
 def _lifted(loop: For, taken: Names) -> tuple[list[Stmt], For]:

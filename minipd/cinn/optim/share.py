@@ -42,7 +42,7 @@ from minipd.cinn.ir.walk import (
     own_expressions,
     walk,
 )
-from minipd.cinn.optim.tree import Names, accumulated
+from minipd.cinn.optim.tree import accumulated, declared, numbered
 
 __all__ = ["share"]
 
@@ -52,16 +52,17 @@ SIMPLE = Let | Init | Accumulate | Store
 def share(function: Function) -> Function:
     """Expressions of floats and bools, and compound positions, that stand in one sequence more than once get a name;
     what reads an accumulator, or a buffer that the sequence writes, is left alone."""
-    taken = Names(function)
     loop_vars = {x.var for x in loops(function.body)}
 
-    def go(s: Stmt) -> Stmt:
-        s = map_bodies(go, s)
-        return _shared(s, taken, loop_vars) if isinstance(s, Seq) else s
-    return replace(function, body=go(function.body))
+    def go(s: Stmt, around: set[str]) -> Stmt:
+        if isinstance(s, Seq):
+            s = _shared(s, around | declared(s), loop_vars)
+            around = around | {x.name for x in s.stmts if isinstance(x, Let | Init)}
+        return map_bodies(lambda x: go(x, around), s)
+    return replace(function, body=go(function.body, {p.name for p in function.params} | loop_vars))
 
 
-def _shared(s: Seq, taken: Names, loop_vars: set[str]) -> Seq:
+def _shared(s: Seq, taken: set[str], loop_vars: set[str]) -> Seq:
     body = list(s.stmts)
     written, varying = buffers_written(s), accumulated(s)
     while True:
@@ -71,7 +72,8 @@ def _shared(s: Seq, taken: Names, loop_vars: set[str]) -> Seq:
         known = next((x.name for x in body if isinstance(x, Let) and x.value == found), None)
         first = next(n for n, x in enumerate(body) if _count(x, found))
         if known is None or not (isinstance(body[first], Let) and body[first].value == found):  # type: ignore[union-attr]
-            known = taken.unused(_name_for(found, loop_vars))
+            known = numbered(_name_for(found, loop_vars), taken)
+            taken.add(known)
             body.insert(first, Let(known, found))
         name = Var(known, found.dtype)
         body[first + 1:] = [_replaced(x, found, name) for x in body[first + 1:]]
