@@ -26,12 +26,14 @@ from minipd.cinn.ir.walk import map_children, map_expressions, statements, subst
 from minipd.cinn.schedule.dependences import precedes
 from minipd.cinn.schedule.errors import ScheduleError
 from minipd.cinn.schedule.nests import Access, Nests, seq_of, stmts_of, unconditional
+from minipd.cinn.schedule.primitives.inline_branches import branches_of, inlined
 
 __all__ = ["compute_inline", "reverse_compute_inline"]
 
 
 def compute_inline(nests: Nests, block: str) -> tuple[Function, None]:
-    """The block goes; each block that reads an element of its buffer has Lets in front that compute it.
+    """The block goes; each block that reads an element of its buffer has Lets in front that compute it, or, of a block
+    with branches, these branches around copies of its body.
 
     Needs: the block is one Store to a temporary, at an index of different iter vars, and all that writes there; what it
     reads is final by then; someone reads its buffer.
@@ -40,7 +42,8 @@ def compute_inline(nests: Nests, block: str) -> tuple[Function, None]:
     """
     what = f"compute_inline({block})"
     stmt = nests.block(block, what)
-    lets, store = _simple(nests, stmt, what)
+    branch = branches_of(stmt, what)
+    lets, store = _simple(nests, stmt, what) if branch is None else ((), _alone(nests, stmt, branch, what))
     _check_final(nests, nests.accesses(block), what)
     readers = dict.fromkeys(a.block for a in nests.reads(store.buffer))
     if not readers:
@@ -52,7 +55,12 @@ def compute_inline(nests: Nests, block: str) -> tuple[Function, None]:
     position = [_name_of(i) for i in store.index]
     for reader in readers:
         old = nests.block(reader, what)
-        edits[id(old)] = [_Inliner(old, lets, store, position).block()]
+
+        def put(body: Stmt, lets: tuple[Let, ...], store: Store, old: ScheduleBlock = old) -> Stmt:
+            return _Inliner(old, lets, store, position).body(body, {})
+        new = replace(old, body=put(old.body, lets, store)) if branch is None else inlined(
+            old, stmt, store, position, put, what)
+        edits[id(old)] = [new]
     heads = [x for x in nests.heads if not (isinstance(x, Alloc) and x.buffer == store.buffer)]
     return nests.edited(edits, heads), None
 
@@ -151,6 +159,11 @@ def _simple(nests: Nests, stmt: ScheduleBlock, what: str) -> tuple[tuple[Let, ..
         raise ScheduleError(f"{what}: expected {stmt.name} to be one Store without branches, it is "
                             f"{'a block with branches' if parts is None else 'a reduction'}")
     lets, store = parts
+    return lets, _alone(nests, stmt, store, what)
+
+
+def _alone(nests: Nests, stmt: ScheduleBlock, store: Store, what: str) -> Store:
+    """A Store that is all that writes to a temporary, each element once."""
     if store.buffer not in nests.allocs:
         raise ScheduleError(f"{what}: {store.buffer} is an output; expected a temporary")
     others = sorted({a.block for a in nests.writes(store.buffer)} - {stmt.name})
@@ -161,7 +174,7 @@ def _simple(nests: Nests, stmt: ScheduleBlock, what: str) -> tuple[tuple[Let, ..
         raise ScheduleError(f"{what}: expected an index of all iter vars of {stmt.name}, once each")
     if any(a.op is None and a.buffer == store.buffer for a in nests.accesses(stmt.name)):
         raise ScheduleError(f"{what}: {stmt.name} reads what it writes")
-    return lets, store
+    return store
 
 
 def _check_final(nests: Nests, accesses: tuple[Access, ...], what: str) -> None:
@@ -194,12 +207,9 @@ class _Inliner:
     """Puts what one block computes into another one.   position: the iter vars along the axes of the buffer."""
 
     def __init__(self, reader: ScheduleBlock, lets: tuple[Let, ...], store: Store, position: list[str]):
-        self.reader, self.lets, self.store, self.position = reader, lets, store, position
+        self.lets, self.store, self.position = lets, store, position
         self.taken = {v.name for v in reader.iter_vars} | {
             x.name for x in statements(reader.body) if isinstance(x, Let)}
-
-    def block(self) -> ScheduleBlock:
-        return replace(self.reader, body=self.body(self.reader.body, {}))
 
     def body(self, s: Stmt, known: Mapping[str, Expr]) -> Stmt:
         """s with Lets in front of whoever reads the buffer; known: the Lets before it."""
