@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from minipd.cinn.dialect import FUSION, GROUP
 from minipd.cinn.frontend.detect import blocks_of, detect_groups, dissolve
-from minipd.cinn.frontend.graph import Graph, in_order, is_free, outputs_of, reads_of, sources_of
+from minipd.cinn.frontend.graph import Graph, in_order, is_free, outputs_of, sources_of
 from minipd.cinn.frontend.grouping import Pattern, find_patterns
 from minipd.cinn.frontend.tracker import FusionTracker
 from minipd.ir.block import Block
@@ -73,15 +73,18 @@ def fuse(pattern: Pattern, free: set[Operation]) -> Operation:
 
 def _readers_between(ops: list[Operation]) -> list[Operation]:
     """The operations between the first and the last of `ops`, not of them, that need a result of theirs, in order."""
-    inside, found = set(ops), []
-    late = {v for op in ops for v in op.results()}
-    op: Operation | None = ops[0]
-    while op is not None and op is not ops[-1]:
-        if op not in inside and not late.isdisjoint(reads_of(op)):
-            late.update(op.results())
-            found.append(op)
-        op = op.next
-    return found
+    block, last, inside = ops[0].parent, ops[-1].order, set(ops)
+    found: dict[Operation, None] = {}
+    pending = [v for op in ops for v in op.results()]
+    while pending:
+        for use in pending.pop().uses:
+            user: Operation | None = use.owner()
+            while user is not None and user.parent is not block:        # a branch reads it
+                user = user.get_parent_op()
+            if user is not None and user.order < last and user not in inside and user not in found:
+                found[user] = None
+                pending += user.results()
+    return sorted(found, key=lambda op: op.order)
 
 
 def _erase(ops: list[Operation], free: set[Operation]) -> None:

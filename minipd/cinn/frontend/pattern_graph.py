@@ -22,19 +22,20 @@ class Node:
     """A pattern, or one operation outside of all patterns.
 
     ops: in order.  first, last: positions of the first and the last of them in the block.  segment: see `graph`; None
-    for what is no member.
+    for what is no member.  readers: the operations of other nodes that read it; None where that has to be found out.
     """
 
-    __slots__ = ("_kind", "first", "last", "ops", "segment")
+    __slots__ = ("_kind", "first", "last", "ops", "readers", "segment")
 
     def __init__(self, op: Operation, position: float, segment: int | None):
         self.ops = [op]
         self.first = self.last = position
         self.segment = segment
+        self.readers: list[Operation] | None = None
         self._kind: Kind | None = None
 
     def take(self, ops: list[Operation], first: float, last: float) -> None:
-        self.ops, self.first, self.last, self._kind = ops, first, last, None
+        self.ops, self.first, self.last, self.readers, self._kind = ops, first, last, None, None
 
 
 class PatternGraph:
@@ -145,6 +146,8 @@ class PatternGraph:
             self.refuse(step, upstream, downstream, *refusal)
             return False
         copies = self.graph.copy(ops, b.ops)
+        for node in self.node.values():
+            node.readers = None
         for op in copies:
             self.node[op] = b
         b.take(sorted((*b.ops, *copies), key=self.position.__getitem__), b.first, b.last)
@@ -174,8 +177,11 @@ class PatternGraph:
         return False
 
     def successors(self, node: Node) -> list[Node]:
-        """The nodes that read from a node (itself among them, if its operations read each other)."""
-        return [self.node[reader] for op in node.ops for reader in self.readers_of[op]]
+        """The other nodes that read from a node."""
+        if node.readers is None:
+            found = dict.fromkeys(reader for op in node.ops for reader in self.readers_of[op])
+            node.readers = [reader for reader in found if self.node[reader] is not node]
+        return [self.node[reader] for reader in node.readers]
 
     def between(self, a: Node, b: Node) -> str:
         """The operators on a path from a to b by way of others, in words; "" if there is none."""

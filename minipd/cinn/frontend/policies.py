@@ -88,7 +88,8 @@ def general_topo(union: Union) -> str | None:
     """A kernel runs at one time: neither may need, through others, what the other makes."""
     a, b, graph = union.a, union.b, union.graph
     if a is not b and (graph.leads_around(a, b) or graph.leads_around(b, a)):
-        return f"{graph.between(a, b) or graph.between(b, a)} would have to run in the middle of the kernel"
+        between = (graph.between(a, b) or graph.between(b, a)) if graph.tracker.explaining else "another"
+        return f"{between} would have to run in the middle of the kernel"
     return None
 
 
