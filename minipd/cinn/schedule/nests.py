@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from minipd.cinn.ir.ast import (
     Alloc,
     Expr,
@@ -143,7 +145,7 @@ class Nests:
         """How many axes a buffer has."""
         return len(self.allocs[buffer].shape) if buffer in self.allocs else self.function.param(buffer).ndim
 
-    def dtype(self, buffer: str):  # type: ignore[no-untyped-def]  (numpy's dtype)
+    def dtype(self, buffer: str) -> np.dtype:
         return self.allocs[buffer].dtype if buffer in self.allocs else self.function.param(buffer).dtype
 
     @cached_property

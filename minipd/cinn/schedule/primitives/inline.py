@@ -14,6 +14,7 @@ from minipd.cinn.ir.ast import (
     Expr,
     Function,
     IfThenElse,
+    IterVar,
     Let,
     Load,
     ScheduleBlock,
@@ -22,7 +23,7 @@ from minipd.cinn.ir.ast import (
     Store,
     Var,
 )
-from minipd.cinn.ir.walk import map_children, map_expressions, statements, substitute, walk
+from minipd.cinn.ir.walk import map_children, map_expressions, own_expressions, statements, substitute, walk
 from minipd.cinn.schedule.dependences import precedes
 from minipd.cinn.schedule.errors import ScheduleError
 from minipd.cinn.schedule.nests import Access, Nests, seq_of, stmts_of, unconditional
@@ -75,10 +76,9 @@ def reverse_compute_inline(nests: Nests, block: str) -> tuple[Function, None]:
     """
     what = f"reverse_compute_inline({block})"
     stmt = nests.block(block, what)
-    parts = unconditional(stmt)
-    if parts is None or not isinstance(parts[1], Store):
+    lets, store = unconditional(stmt) or ((), None)
+    if not isinstance(store, Store):
         raise ScheduleError(f"{what}: expected a block that is one Store")
-    lets, store = parts
     for a in nests.accesses(block):
         if a.op is None and a.buffer in nests.allocs and {x.block for x in nests.reads(a.buffer)} == {block}:
             writers = {x.block for x in nests.writes(a.buffer)}
@@ -113,7 +113,8 @@ def _reversed(nests: Nests, stmt: ScheduleBlock, lets: tuple[Let, ...], store: S
     name = _free(buffer, taken)
     body: list[Stmt] = [*made_lets, Let(name, made.value)]
     taken.add(name)
-    for x in (*lets, store):
+    steps: list[Let | Store] = [*lets, store]
+    for x in steps:
         def put(e: Expr) -> Expr:
             if isinstance(e, Load) and e.buffer == buffer:
                 return Var(name, e.dtype)
@@ -122,21 +123,21 @@ def _reversed(nests: Nests, stmt: ScheduleBlock, lets: tuple[Let, ...], store: S
         if isinstance(new, Let):
             free = _free(new.name, taken)
             taken.add(free)
-            values[x.name] = Var(free, new.value.dtype)  # type: ignore[union-attr]
+            values[new.name] = Var(free, new.value.dtype)
             new = replace(new, name=free)
         body.append(new)
     heads = [x for x in nests.heads if not (isinstance(x, Alloc) and x.buffer == buffer)]
     return nests.edited({id(maker): [replace(maker, body=Seq(tuple(body)))], id(stmt): []}, heads)
 
 
-def _ordered(block: ScheduleBlock, names: list[str]):  # type: ignore[no-untyped-def]
+def _ordered(block: ScheduleBlock, names: list[str]) -> list[IterVar]:
     by_name = {v.name: v for v in block.iter_vars}
     return [by_name[n] for n in names]
 
 
 def _read_at(stmt: ScheduleBlock, buffer: str) -> tuple[str, ...] | None:
     """The iter vars by which a block reads a buffer, if they are all that it has."""
-    found = {e.index for s in statements(stmt.body) for whole in _own_expressions(s) for e in walk(whole)
+    found = {e.index for s in statements(stmt.body) for whole in own_expressions(s) for e in walk(whole)
              if isinstance(e, Load) and e.buffer == buffer}
     if len(found) != 1:
         return None
@@ -146,19 +147,13 @@ def _read_at(stmt: ScheduleBlock, buffer: str) -> tuple[str, ...] | None:
     return tuple(names) if len(names) == len(index) and len(set(names)) == len(names) and set(names) == own else None
 
 
-def _own_expressions(s: Stmt) -> tuple[Expr, ...]:
-    from minipd.cinn.ir.walk import own_expressions
-    return own_expressions(s)
-
-
 # ------------------------------------------------------------------------------------------------- preconditions
 def _simple(nests: Nests, stmt: ScheduleBlock, what: str) -> tuple[tuple[Let, ...], Store]:
     """The body of a block that computes each element of a temporary by itself."""
-    parts = unconditional(stmt)
-    if parts is None or not isinstance(parts[1], Store):
+    lets, store = unconditional(stmt) or ((), None)
+    if not isinstance(store, Store):
         raise ScheduleError(f"{what}: expected {stmt.name} to be one Store without branches, it is "
-                            f"{'a block with branches' if parts is None else 'a reduction'}")
-    lets, store = parts
+                            f"{'a block with branches' if store is None else 'a reduction'}")
     return lets, _alone(nests, stmt, store, what)
 
 
@@ -170,7 +165,8 @@ def _alone(nests: Nests, stmt: ScheduleBlock, store: Store, what: str) -> Store:
     if others:
         raise ScheduleError(f"{what}: {', '.join(others)} writes to {store.buffer} too")
     index = [i.name for i in store.index if isinstance(i, Var)]
-    if len(index) != len(store.index) or set(index) != {v.name for v in stmt.iter_vars} or len(set(index)) != len(index):
+    own = {v.name for v in stmt.iter_vars}
+    if len(index) != len(store.index) or set(index) != own or len(set(index)) != len(index):
         raise ScheduleError(f"{what}: expected an index of all iter vars of {stmt.name}, once each")
     if any(a.op is None and a.buffer == store.buffer for a in nests.accesses(stmt.name)):
         raise ScheduleError(f"{what}: {stmt.name} reads what it writes")

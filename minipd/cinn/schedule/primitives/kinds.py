@@ -14,7 +14,7 @@ __all__ = ["bind", "parallel", "unroll", "vectorize"]
 
 
 def parallel(nests: Nests, loop: str) -> tuple[Function, None]:
-    """The loop may run on several threads.   Needs: a serial loop, no iteration of which touches what another writes."""
+    """The loop may run on several threads.   Needs: a serial loop of which no iteration touches what another writes."""
     what = f"parallel({loop})"
     found = _serial(nests, loop, what)
     _check_apart(nests, found, what, True, "; rfactor them first")

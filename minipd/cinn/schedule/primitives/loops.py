@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from minipd.cinn.ir.ast import Const, Expr, For, Function, Let, ScheduleBlock, Stmt, Var
+from minipd.cinn.ir.ast import Alloc, Const, Expr, For, Function, Let, ScheduleBlock, Stmt, Var
 from minipd.cinn.ir.build import binary, index
 from minipd.cinn.ir.printer import text
 from minipd.cinn.ir.simplify import simplify_expression
@@ -68,7 +68,7 @@ def split_evenly(nests: Nests, loop: str, parts: int, at_least: int = 1,
     return _split(nests, old, [chunks, size], even, heads)
 
 
-def _named(nests: Nests, heads: list[Stmt], name: str, value: Expr) -> Expr:  # type: ignore[type-arg]
+def _named(nests: Nests, heads: list[Let | Alloc], name: str, value: Expr) -> Expr:
     """A number as it is; anything else as a Let at the top, of which there may be one already."""
     if isinstance(value, Const):
         return value
@@ -81,7 +81,7 @@ def _named(nests: Nests, heads: list[Stmt], name: str, value: Expr) -> Expr:  # 
 
 
 def _split(nests: Nests, old: For, extents: list[Expr], even: bool,
-           heads: list[Stmt] | None = None) -> tuple[Function, list[str]]:  # type: ignore[type-arg]
+           heads: Sequence[Stmt] | None = None) -> tuple[Function, list[str]]:
     names = [nests.unused(f"{old.var}_{k}") for k in range(len(extents))]
     known = dict(nests.extents)
     position = Poly({})
