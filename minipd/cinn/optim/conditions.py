@@ -61,6 +61,8 @@ def _fused(s: Stmt, ranges: Ranges) -> Stmt:
             return replace(s, body=inner)
         case IfThenElse(cond=cond, then=then, orelse=orelse):
             conjuncts = [c for c in _conjuncts(simplify_expression(cond)) if not ranges.always(c)]
+            if any(map(ranges.never, conjuncts)):
+                return Seq(()) if orelse is None else _fused(orelse, ranges)
             then = _fused(then, ranges)
             if orelse is not None:
                 known = _and(conjuncts)
@@ -134,11 +136,10 @@ def _bound(cond: Expr, var: str) -> _Bound | None:
         return None
     rest = found[1]
     if c > 0:                                                       # c * var + rest < 0
-        top = from_polynomial(difference({}, rest))
-        return _Bound(True, simplify_expression(binary("floordiv", binary("add", top, c - 1), c) if c > 1 else top))
-    bottom = from_polynomial(rest)                                  # rest < -c * var
-    quotient = binary("floordiv", bottom, -c) if c < -1 else bottom
-    return _Bound(False, simplify_expression(binary("add", quotient, 1)))
+        top = difference({(): c - 1}, rest)                         # var * c <= top
+        return _Bound(True, simplify_expression(binary("floordiv", from_polynomial(top), c)))
+    bottom = difference(rest, {(): c})                              # rest - c <= -c * var
+    return _Bound(False, simplify_expression(binary("floordiv", from_polynomial(bottom), -c)))
 
 
 def entail_loop_condition(function: Function) -> Function:

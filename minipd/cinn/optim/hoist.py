@@ -12,7 +12,6 @@ indexed by the variables of the loops that they belong to, and 0-D ones by nothi
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
 from minipd.cinn.ir.ast import (
@@ -45,20 +44,22 @@ def eliminate_invariant_loop(function: Function) -> Function:
     Needs names that mean one thing wherever they are known, as `merge` leaves them.
     """
     taken = Names(function)
+    originals: dict[str, str] = {}
 
     def go(s: Stmt) -> Stmt:
         s = map_bodies(go, s)
         if isinstance(s, For):
-            before, loop = _lifted(s, taken)
+            before, loop = _lifted(s, taken, originals)
             return Seq((*before, loop)) if before else loop
         if isinstance(s, Seq):                  # what came out of a loop belongs to the sequence around
             return Seq(tuple(y for x in s.stmts for y in (stmts_of(x) if isinstance(x, Seq) else (x,))))
         return s
-    return merge(replace(function, body=go(function.body)))
+    return merge(replace(function, body=go(function.body)), originals)
 
 
-def _lifted(loop: For, taken: Names) -> tuple[list[Stmt], For]:
-    """The statements to stand in front of a loop, and the loop."""
+def _lifted(loop: For, taken: Names, originals: dict[str, str]) -> tuple[list[Stmt], For]:
+    """The statements to stand in front of a loop, and the loop.  What moves gets a name that nothing else has, as its
+    own may mean something else in a loop nearby; `originals` says what it was."""
     written = buffers_written(loop.body)
     varying = {loop.var} | declared(loop.body) | accumulated(loop.body)
     before: list[Stmt] = []
@@ -73,18 +74,19 @@ def _lifted(loop: For, taken: Names) -> tuple[list[Stmt], For]:
             return e
         if not fixed(e):
             return map_children(lift, e)
-        before.append(Let(taken.unused("c"), e))
-        return Var(before[-1].name, e.dtype)  # type: ignore[union-attr]
+        return out("c", e)
 
-    times = Counter(s.name for s in stmts_of(loop.body) if isinstance(s, Let))
+    def out(name: str, e: Expr) -> Var:
+        new = taken.unused(name)
+        originals[new] = originals.get(name, name)
+        before.append(Let(new, e))
+        return Var(new, e.dtype)
+
     body: list[Stmt] = []
     for s in stmts_of(loop.body):
         s = map_expressions(lambda e: substitute(e, renamed), s) if renamed else s
         if isinstance(s, Let) and fixed(s.value):
-            name = s.name if times[s.name] == 1 else taken.unused(s.name)
-            varying.discard(name)
-            before.append(Let(name, s.value))
-            renamed[s.name] = Var(name, s.value.dtype)
+            renamed[s.name] = out(s.name, s.value)
         elif isinstance(s, Let | Init | Accumulate | Store | Reduce):
             body.append(map_expressions(lift, s))
         else:

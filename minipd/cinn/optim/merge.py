@@ -16,7 +16,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from minipd.cinn.ir.ast import (
@@ -43,9 +43,12 @@ from minipd.cinn.optim.tree import accumulated, numbered, stmts_of
 __all__ = ["merge", "rearrange_load_instruction"]
 
 
-def merge(function: Function) -> Function:
-    """The function in which no scope has a name twice, nor one value under two names."""
-    return replace(function, body=_Merge(function, False).run())
+def merge(function: Function, originals: Mapping[str, str] = {}) -> Function:  # noqa: B006  (read only)
+    """The function in which no scope has a name twice, nor one value under two names.
+
+    originals: what scalars should be called, if it is another name than they have.
+    """
+    return replace(function, body=_Merge(function, False, originals).run())
 
 
 def rearrange_load_instruction(function: Function) -> Function:
@@ -72,7 +75,8 @@ class _Scope:
 
 
 class _Merge:
-    def __init__(self, function: Function, name_loads: bool) -> None:
+    def __init__(self, function: Function, name_loads: bool, originals: Mapping[str, str] = {}) -> None:  # noqa: B006
+        self.originals = originals
         self.function = function
         self.name_loads = name_loads
         self.inputs = {p.name for p in function.params if not p.output}
@@ -141,7 +145,7 @@ class _Merge:
 
     def name(self, name: str, scope: _Scope) -> str:
         """`name`, or with a number behind it, as it is free here."""
-        new = numbered(name, scope.taken | self.params)
+        new = numbered(self.originals.get(name, name), scope.taken | self.params)
         scope.taken.add(new)
         return new
 

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 
 from minipd.cinn.ir.ast import BOOL, INT64, Binary, Const, Dim, Expr, Var
 from minipd.cinn.ir.build import binary
-from minipd.cinn.ir.linear import Polynomial, coefficient, constant_of, difference, polynomial
+from minipd.cinn.ir.linear import Polynomial, coefficient, constant_of, difference, from_polynomial, polynomial
 from minipd.cinn.ir.simplify import simplify_expression
 from minipd.cinn.ir.walk import names
 
 __all__ = ["Ranges", "upper_bounds"]
+
+
+OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 
 
 def upper_bounds(extent: Expr) -> list[Expr]:
@@ -50,6 +53,12 @@ class Ranges:
         most = self.most(difference(polynomial(x), polynomial(y)))
         return most is not None and most < (1 if cond.op in ("le", "ge") else 0)
 
+    def never(self, cond: Expr) -> bool:
+        """Whether a condition is known not to hold."""
+        if isinstance(cond, Binary) and cond.op in OPPOSITE:
+            return self.always(binary(OPPOSITE[cond.op], cond.x, cond.y))
+        return cond == Const(False, BOOL)
+
     def never_negative(self, e: Expr) -> bool:
         match e:
             case Const(value=value):
@@ -69,6 +78,8 @@ class Ranges:
     def clipped(self, e: Expr, negative_is_none: bool) -> Expr:
         """e as an extent or a first iteration: at least 0; `negative_is_none` where that makes no difference."""
         e = simplify_expression(e)
+        if not isinstance(e, Binary) or e.op in ("add", "sub"):
+            e = from_polynomial(polynomial(e))
         if negative_is_none or self.never_negative(e):
             return e
         return simplify_expression(binary("max", e, 0))
