@@ -6,6 +6,7 @@ bounded by what a person would write on one line.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
@@ -15,6 +16,8 @@ from minipd.cinn.ir.ast import (
     Binary,
     Call,
     Cast,
+    Const,
+    Dim,
     Expr,
     For,
     IfThenElse,
@@ -27,7 +30,6 @@ from minipd.cinn.ir.ast import (
     Seq,
     Stmt,
     Store,
-    SyncThreads,
     Unary,
     Var,
 )
@@ -41,6 +43,8 @@ __all__ = ["blocks", "buffers_read", "buffers_written", "bodies", "children", "e
 def children(e: Expr) -> tuple[Expr, ...]:
     """The operands of an expression."""
     match e:
+        case Const() | Var() | Dim():
+            return ()
         case Load(index=index):
             return index
         case Unary(x=x) | Cast(x=x):
@@ -51,14 +55,16 @@ def children(e: Expr) -> tuple[Expr, ...]:
             return (cond, x, y)
         case Call(args=args):
             return args
-    return ()
+    raise AssertionError(e)
 
 
 def map_children(f: Callable[[Expr], Expr], e: Expr) -> Expr:
     """The same expression of f(operand) for each operand; e itself if none changes."""
     old = children(e)
+    if not old:
+        return e
     new = tuple(map(f, old))
-    if all(a is b for a, b in zip(old, new, strict=True)):
+    if all(map(operator.is_, old, new)):
         return e
     match e:
         case Load():
@@ -76,9 +82,14 @@ def map_children(f: Callable[[Expr], Expr], e: Expr) -> Expr:
 
 def walk(e: Expr) -> Iterator[Expr]:
     """e and everything in it, operands before what they are operands of."""
-    for x in children(e):
-        yield from walk(x)
-    yield e
+    found: list[Expr] = []
+
+    def go(e: Expr) -> None:
+        for x in children(e):
+            go(x)
+        found.append(e)
+    go(e)
+    return iter(found)
 
 
 def substitute(e: Expr, values: Mapping[str, Expr]) -> Expr:
@@ -114,8 +125,10 @@ def bodies(s: Stmt) -> tuple[Stmt, ...]:
 def map_bodies(f: Callable[[Stmt], Stmt], s: Stmt) -> Stmt:
     """s with f(x) for each statement x directly inside it; s itself if none changes."""
     old = bodies(s)
+    if not old:
+        return s
     new = tuple(map(f, old))
-    if all(a is b for a, b in zip(old, new, strict=True)):
+    if all(map(operator.is_, old, new)):
         return s
     match s:
         case Seq():
@@ -134,9 +147,11 @@ def map_statements(f: Callable[[Stmt], Stmt], s: Stmt) -> Stmt:
 
 def statements(s: Stmt) -> Iterator[Stmt]:
     """s and every statement in it, outer before inner, in order."""
-    yield s
-    for x in bodies(s):
-        yield from statements(x)
+    waiting = [s]
+    while waiting:
+        x = waiting.pop()
+        yield x
+        waiting += reversed(bodies(x))
 
 
 def loops(s: Stmt) -> list[For]:
@@ -193,22 +208,25 @@ def buffers_written(s: Stmt) -> set[str]:
 def map_expressions(f: Callable[[Expr], Expr], s: Stmt) -> Stmt:
     """s with each whole expression e in it replaced by f(e)."""
     s = map_bodies(lambda x: map_expressions(f, x), s)
+    old = own_expressions(s)
+    new = tuple(map(f, old))
+    if all(map(operator.is_, old, new)):
+        return s
     match s:
-        case For(extent=extent):
-            return replace(s, extent=f(extent))
-        case IfThenElse(cond=cond):
-            return replace(s, cond=f(cond))
-        case ScheduleBlock(iter_vars=iter_vars, iter_values=values, predicate=predicate):
-            return replace(s, iter_vars=tuple(replace(v, extent=f(v.extent)) for v in iter_vars),
-                           iter_values=tuple(map(f, values)), predicate=None if predicate is None else f(predicate))
-        case Let(value=value) | Init(value=value) | Accumulate(value=value):
-            return replace(s, value=f(value))
-        case Store(index=index, value=value) | Reduce(index=index, value=value):
-            return replace(s, index=tuple(map(f, index)), value=f(value))
-        case Alloc(shape=shape):
-            return replace(s, shape=tuple(map(f, shape)))
-        case Seq() | SyncThreads():
-            return s
+        case For():
+            return replace(s, extent=new[0])
+        case IfThenElse():
+            return replace(s, cond=new[0])
+        case ScheduleBlock(iter_vars=iter_vars):
+            n = len(iter_vars)
+            own = tuple(replace(v, extent=e) for v, e in zip(iter_vars, new, strict=False))
+            return replace(s, iter_vars=own, iter_values=new[n:2 * n], predicate=new[2 * n] if new[2 * n:] else None)
+        case Let() | Init() | Accumulate():
+            return replace(s, value=new[0])
+        case Store() | Reduce():
+            return replace(s, index=new[:-1], value=new[-1])
+        case Alloc():
+            return replace(s, shape=new)
     raise AssertionError(s)
 
 
