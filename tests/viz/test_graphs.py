@@ -135,7 +135,8 @@ def test_why_a_value_goes_through_memory_is_told():
     svg = viz.groups(program).svg
     assert 'class="line second dash"' in svg
     said = [line for line in svg.splitlines() if "→" in line]
-    assert len(said) == 2 and "→ matmul: Unsupport" in said[0] and "→ exp: Unsupport" in said[1]
+    assert len(said) == 2 and "→ matmul: Unsupport" in said[0] and "→ exp: Anchor" in said[1]
+    assert 'class="line way"' in svg            # the kernel works over the result of the product
     assert "fused by SinkTrivialPattern" in svg                 # shown when the pointer rests on the arrow
     assert "→ matmul" not in viz.groups(program, ops=range(2)).svg
 

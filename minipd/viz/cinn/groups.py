@@ -19,7 +19,8 @@ from minipd.viz.svg import Svg
 
 __all__ = ["Grouped", "grouped", "groups"]
 
-NOT_FUSED = "second dash"       # the arrow of a value that two kernels hand on through memory
+#: the arrow of a value that goes through memory; and of a library call's result, over which a kernel works in place
+NOT_FUSED, IN_PLACE = "second dash", "way"
 WIDE, SIZE, LINE = 110, 11, 15
 
 
@@ -34,7 +35,8 @@ def groups(of: Program | Grouped, title: str = "fusion groups", ops: range | Non
     """The picture of a program's fusion groups: what each frame holds becomes one kernel; its colour is its kind.
 
     An orange arrow is a value that goes through memory though two kernels might have shared it; below the picture
-    stands why they do not.  An arrow inside of a frame tells, when the pointer rests on it, which step fused it.
+    stands why they do not.  A green one is the result of a library call, over which the kernel works in place.  An
+    arrow inside of a frame tells, when the pointer rests on it, which step fused it.
     The program itself is not changed.  One that has no groups yet is decomposed and grouped; `ops` counts out a part of
     what comes of that.
 
@@ -47,7 +49,8 @@ def groups(of: Program | Grouped, title: str = "fusion groups", ops: range | Non
     found = of if isinstance(of, Grouped) else grouped(of)
     names = value_names(found.program.global_block())
     said = dict(_links(found))
-    links = {pair: Mark("" if edge.fused else NOT_FUSED, (_why(edge),)) for pair, edge in said.items()}
+    links = {pair: Mark("" if edge.fused else IN_PLACE if edge.policy == "Anchor" else NOT_FUSED, (_why(edge),))
+             for pair, edge in said.items()}
     graph = program_graph(found.program, title, ops, links=links)
     sheet = draw_graph(graph)
     y = sheet.bottom + 10

@@ -99,7 +99,7 @@ def draw(sheet: Sheet, stmt: Stmt, x: float, y: float, look: Look = PLAIN,
         head = head_of(stmt) if look.short else text(stmt).splitlines()[0]
         place = inside + head_of(stmt) + "; "
         box = Sheet("")
-        w, h = draw(box, stmt.body, 0, 0, look, place)
+        w, h = draw(box, stmt.body, 0, 0, look, inside + around(stmt))
         width = max(w, text_width(head, SIZE, mono=True)) + 2 * MARGIN
         height = LINE + 6 + h + MARGIN / 2
         sheet.rect(x, y + 3, width, height, "focus" if look.is_new(place) else COLOURS.get(stmt.kind, "use"), radius=6)
@@ -117,6 +117,11 @@ def head_of(loop: For) -> str:
     """A loop in few words: `parallel i < 8`."""
     kind = "" if loop.kind == "serial" else f"{loop.kind} "
     return f"{kind}{loop.var} < {text(loop.extent)}"
+
+
+def around(loop: For) -> str:
+    """What a loop is to those inside, whatever its kind."""
+    return f"{loop.var} < {text(loop.extent)}; "
 
 
 def said(stmt: Stmt, short: bool = False) -> list[str]:
@@ -148,9 +153,8 @@ def places(stmt: Stmt, inside: str = "") -> Iterator[str]:
         for inner in stmt.stmts:
             yield from places(inner, inside)
     elif isinstance(stmt, For):
-        place = inside + head_of(stmt) + "; "
-        yield place
-        yield from places(stmt.body, place)
+        yield inside + head_of(stmt) + "; "
+        yield from places(stmt.body, inside + around(stmt))
     else:
         yield from (inside + line for line in said(stmt, True))
 
