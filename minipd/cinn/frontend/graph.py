@@ -30,7 +30,8 @@ from minipd.ir.schema import constant_of, is_attribute_only, mutable_operands, o
 from minipd.ir.traits import IrTrait
 from minipd.ir.value import Value
 
-__all__ = ["Graph", "in_order", "is_barrier", "is_free", "is_member", "outputs_of", "reads_of", "sources_of"]
+__all__ = ["Graph", "in_order", "is_barrier", "is_free", "is_member", "outputs_of", "reads_of", "sources_of",
+           "why_not_lowered"]
 
 BUNDLE = "builtin.combine"
 #: what is less than one in so many of an array is a small part
@@ -79,24 +80,27 @@ def _attributes_known(op: Operation) -> bool:
 
 
 def _lowers(op: Operation) -> bool:
-    """Whether the operation alone can be lowered.  What it is called with decides that, so the answers are kept."""
+    return why_not_lowered(op) is None
+
+
+def why_not_lowered(op: Operation) -> str | None:
+    """Why the operation alone cannot be lowered, None if it can.  What it is called with decides that, so the answers
+    are kept."""
     tensors = tensor_operands(op)
     which = tuple(tensors.index(v) for v in tensors)        # x + x is another call than x + y
     key = (op.name(), which, *(v.type() for v in tensors), *map(repr, op_attrs(op).items()))
-    found = _ANSWERS.get(key)
-    if found is None:
-        try:
-            lower_group([op], list(dict.fromkeys(tensors)), result_values(op))
-            found = True
-        except CannotLower:
-            found = False
+    if key not in _ANSWERS:
         if len(_ANSWERS) >= 4096:
             _ANSWERS.clear()
-        _ANSWERS[key] = found
-    return found
+        try:
+            lower_group([op], list(dict.fromkeys(tensors)), result_values(op))
+            _ANSWERS[key] = None
+        except CannotLower as problem:
+            _ANSWERS[key] = str(problem)
+    return _ANSWERS[key]
 
 
-_ANSWERS: dict[tuple, bool] = {}
+_ANSWERS: dict[tuple, str | None] = {}
 
 
 def is_barrier(op: Operation) -> bool:
