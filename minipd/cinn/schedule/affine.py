@@ -15,7 +15,7 @@ from minipd.cinn.ir.ast import INT64, Binary, Const, Dim, Expr, Load, Select, Va
 from minipd.cinn.ir.build import binary, const
 from minipd.cinn.ir.walk import names, walk
 
-__all__ = ["Meeting", "Poly", "meeting", "normal", "poly"]
+__all__ = ["Meeting", "Poly", "bounds_of", "meeting", "normal", "poly"]
 
 Monomial = tuple[Expr, ...]
 #: values of iter vars, or extents of loops
@@ -160,7 +160,7 @@ def _quotient(a: Poly, b: Poly, extents: Env) -> tuple[Poly, Poly]:
             rest = rest + Poly({m: c})
         else:
             whole = whole + over
-    bounds = _bounds(rest, extents)
+    bounds = bounds_of(rest, extents)
     if bounds is not None and bounds[0].is_natural and (b - Poly.number(1) - bounds[1]).is_natural:
         return whole, rest
     return (whole + Poly.atom(binary("floordiv", rest.expr, b.expr)), Poly.atom(binary("mod", rest.expr, b.expr)))
@@ -191,7 +191,7 @@ def _joined(p: Poly) -> Poly:
     return p
 
 
-def _bounds(p: Poly, extents: Env) -> tuple[Poly, Poly] | None:
+def bounds_of(p: Poly, extents: Env) -> tuple[Poly, Poly] | None:
     """The least and the largest value, or None if they are not known."""
     low, high = Poly({}), Poly({})
     for m, c in p.terms.items():
@@ -225,7 +225,7 @@ def _last(atom: Expr, extents: Env) -> Poly | None:
             return None if size is None else size - Poly.number(1)
         case Binary(op="floordiv", x=x, y=Const(value=n)):
             inner = poly(x, {}, extents)
-            bounds = None if inner is None else _bounds(inner, extents)
+            bounds = None if inner is None else bounds_of(inner, extents)
             top = None if bounds is None else bounds[1].constant
             return None if top is None else Poly.number(top // int(n))
     return None
@@ -338,7 +338,7 @@ class _Solver:
         total = Poly({})
         for atom, c in sum_of.items():
             total = total + Poly.atom(atom) * c
-        return _bounds(total, {v: n for v, n in self.extents.items() if v in self.loops})
+        return bounds_of(total, {v: n for v, n in self.extents.items() if v in self.loops})
 
     def whole_numbers(self) -> list[tuple[Poly, Poly]]:
         """Pairs that are equal since their quotients and their remainders are."""
