@@ -104,34 +104,6 @@ def test_other_look_ups_are_left_to_the_library(fn):
 
 
 # ------------------------------------------------------------------------------------------------- right results
-@pytest.mark.parametrize("size", [1, 31, 33, 768])
-def test_c2_a_tensor_divided_by_its_sum(size):
-    program = compiled(lambda x: x / x.sum(), R.normal(size=(1, size)) + 3.0)
-    assert len(kernels(program)) == 1
-
-
-@pytest.mark.parametrize("equal", [False, True])
-@pytest.mark.parametrize("shape", [(8, 4), (1, 1), (3, 2 ** 20 + 7), (70_001, 3)])
-def test_c4_small_and_large_reductions(shape, equal):
-    """To 2^-23 sqrt(n), relative to the sum of absolute values; equal numbers err in one direction."""
-    x = np.full(shape, 0.1, np.float32) if equal else R.normal(size=shape).astype(np.float32)
-    program, feed = traced(lambda x: ((x * 1.0).sum(-1), (x * 1.0).sum(), (x * 1.0).max(-1)), x)
-    apply_cinn_pass(program)
-    assert kernels(program) and not [op for op in program.walk() if op.row is not None]
-    rows, whole, most = Executor(program).run(feed).values()
-    wide, size = x.astype(np.float64), np.abs(x.astype(np.float64))
-    assert (np.abs(rows - wide.sum(-1)) <= 2 ** -23 * shape[1] ** 0.5 * size.sum(-1)).all()
-    assert abs(whole - wide.sum()) <= 2 ** -23 * x.size ** 0.5 * size.sum()
-    np.testing.assert_array_equal(most, x.max(-1))
-
-
-def test_c1_what_is_reshaped_between_stays_right():
-    def f(x):
-        b = paddle.expand(x.sum(1, keepdim=True), [2, 3])
-        return paddle.expand(b.reshape([3, 2]), [4, 3, 2]) * 2.0 + 0.0
-    compiled(f, np.array([[0.0, 1, 2], [3, 4, 5]]))
-
-
 def test_cross_entropy_and_its_gradient_in_float32():
     labels = R.integers(0, 19, (5,))
     labels[1] = -100
@@ -217,7 +189,7 @@ def test_what_kernels_will_be_given_is_foreseen():
     def step(x, y, w):
         a = (x + y).exp() * 2.0                         # over nothing, then
         b = paddle.matmul(a, w)
-        c = (b * b).exp() + a[:, :300]                  # over b; and a slice of columns, read where it is
+        c = (b * b).exp() + paddle.as_strided(a, [n, n], [2 * n, 1])                  # over b; and a slice of columns, read where it is
         return paddle.matmul(F.softmax(c) * 0.5, w.transpose([1, 0]))
     n = 300
     program, feed = traced(step, *[R.normal(size=shape) / 20 for shape in ((n, 2 * n), (n, 2 * n), (2 * n, n))])
@@ -251,10 +223,10 @@ def check_fallback(match, number):
 def test_a_group_that_cannot_be_lowered_runs_as_library_kernels(monkeypatch):
     real = compiling.lower
 
-    def lower(group):
+    def lower(group, **options):
         if any(op.name() == "pd_op.max" for op in group.regions[0].front()):
             raise CannotLower("no maximum today")
-        return real(group)
+        return real(group, **options)
     monkeypatch.setattr(compiling, "lower", lower)
     check_fallback("group of max, subtract, exp, sum, divide, multiply runs as library kernels.*no maximum today", 1)
 
