@@ -10,7 +10,7 @@ from minipd.cinn.codegen import numba_source as writer
 from minipd.cinn.codegen import scalar
 from minipd.cinn.codegen.numba_source import numba_source
 from minipd.cinn.codegen.streaming import streamed_rows
-from minipd.cinn.ir.ast import Dim, For, Function, Load, Param, Seq, Store
+from minipd.cinn.ir.ast import Dim, For, Function, IfThenElse, Load, Param, Seq, Store
 from minipd.cinn.ir.build import binary, const
 from minipd.cinn.ir.walk import map_expressions
 from minipd.framework.numba_setup import numba
@@ -64,6 +64,15 @@ def test_rows_that_are_read_again_after_they_were_written():
 ])
 def test_rows_that_stay(body):
     assert not streamed_rows(doubled(rows(body)))
+
+
+def test_rows_whose_halves_are_written_differently():
+    half = binary("lt", j, const(2048, I64))
+    other = IfThenElse(half, Store("y", (i, j), TWICE), Store("y", (i, j), Load("x", (i, j), F32)))
+    loop = rows(columns(other))
+    assert [row.place for row in streamed_rows(doubled(loop))[id(loop)]] == [(i,)]
+    elsewhere = IfThenElse(half, Store("y", (i, j), TWICE), Store("y", (const(0, I64), j), TWICE))
+    assert not streamed_rows(doubled(rows(columns(elsewhere))))
 
 
 def test_rows_that_two_nests_use():

@@ -22,8 +22,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from minipd.cinn.ir.ast import Const, Expr, For, Function, Let, Load, Param, Stmt, Store
-from minipd.cinn.ir.walk import buffers_read, buffers_written, names, own_expressions, statements, walk
-from minipd.cinn.schedule.tree import stmts_of
+from minipd.cinn.ir.walk import bodies, buffers_read, buffers_written, names, own_expressions, statements, walk
+from minipd.cinn.optim.tree import stmts_of
 
 __all__ = ["STREAMED_FROM", "StreamedRow", "streamed_rows"]
 
@@ -83,8 +83,9 @@ def _accesses(stmt: Stmt, buffer: str, loops: tuple[For, ...]) -> Iterator[tuple
             yield s.index, loops
         for e in own_expressions(s):
             yield from ((x.index, loops) for x in walk(e) if isinstance(x, Load) and x.buffer == buffer)
-        if isinstance(s, For):
-            yield from _accesses(s.body, buffer, (*loops, s))
+        around = (*loops, s) if isinstance(s, For) else loops
+        for inner in bodies(s):
+            yield from _accesses(inner, buffer, around)
 
 
 def _declared_in_loops(body: Sequence[Stmt]) -> set[str]:
