@@ -57,8 +57,9 @@ def precedes(nests: Nests, a: Access, b: Access, fixed: frozenset[str] = frozens
         distance = found.apart.get(loop)
         if distance is None:
             return False
-        if distance:
-            return distance > 0
+        if distance:                            # iterations that may run at once are in no order
+            kind = nests.loop(loop, "").kind
+            return distance > 0 and kind in ("serial", "unroll")
     return nests.blocks[a.block].path < nests.blocks[b.block].path or (a.block == b.block and a.op is None)
 
 

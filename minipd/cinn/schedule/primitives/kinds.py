@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from minipd.cinn.ir.ast import GPU_AXES, Const, For, Function
-from minipd.cinn.schedule.dependences import met_in
+from minipd.cinn.ir.ast import BLOCK_AXES, GPU_AXES, THREAD_AXES, Const, For, Function
+from minipd.cinn.schedule.dependences import met, met_in
 from minipd.cinn.schedule.errors import ScheduleError
 from minipd.cinn.schedule.nests import Nests, inside
 from minipd.cinn.schedule.primitives.loops import split
 
-__all__ = ["bind", "parallel", "unroll", "vectorize"]
+__all__ = ["bind", "check_memory", "parallel", "unroll", "vectorize"]
 
 
 def parallel(nests: Nests, loop: str) -> tuple[Function, None]:
@@ -49,17 +49,45 @@ def unroll(nests: Nests, loop: str) -> tuple[Function, None]:
 
 def bind(nests: Nests, loop: str, axis: str) -> tuple[Function, None]:
     """The iterations are the blocks, or the threads, of a GPU along an axis.   Needs: a serial loop, no iteration of
-    which touches what another writes; no loop around it or inside bound to that axis."""
+    which touches what another writes; no loop around it or inside bound to that axis; threads inside
+    blocks; and arrays of which each block or thread has its own not shared by several."""
     what = f"bind({loop}, {axis!r})"
     found = _serial(nests, loop, what)
     if axis not in GPU_AXES:
         raise ScheduleError(f"{what}: no such axis; there are {', '.join(GPU_AXES)}")
-    for other, place in nests.loops.items():
-        near = place.stmt in nests.loops[loop].around or found in place.around
-        if near and isinstance(place.stmt, For) and place.stmt.kind == axis:
-            raise ScheduleError(f"{what}: {other} is bound to that axis already")
+    around = [x for x in nests.loops[loop].around if x.kind in GPU_AXES]
+    within = [p.stmt for p in nests.loops.values() if found in p.around and isinstance(p.stmt, For)]
+    for other in (*around, *within):
+        if other.kind == axis:
+            raise ScheduleError(f"{what}: {other.var} is bound to that axis already")
+    outer, inner = (around, [found]) if axis in BLOCK_AXES else ([found], within)
+    if any(x.kind in THREAD_AXES for x in outer) and any(x.kind in BLOCK_AXES for x in inner):
+        raise ScheduleError(f"{what}: expected loops over threads inside those over blocks")
     _check_apart(nests, found, what, True, "")
-    return _as_kind(nests, found, axis), None
+    function = _as_kind(nests, found, axis)
+    check_memory(Nests(function, nests.cache), what)
+    return function, None
+
+
+def check_memory(nests: Nests, what: str) -> None:
+    """Refuse where a GPU block or a thread reads what another one has written to an array of its own.
+
+    A "local" array belongs to a thread, a "shared" one to a block, where these are loops around its use; else it is
+    everyone's.
+    """
+    for buffer, alloc in nests.allocs.items():
+        owners = {"local": GPU_AXES, "shared": BLOCK_AXES, "global": ()}[alloc.memory]
+        own = {a.block: [x.var for x in nests.blocks[a.block].around if x.kind in owners]
+               for a in nests.by_buffer.get(buffer, ())}
+        if not any(own.values()):
+            continue
+        for a in nests.writes(buffer):
+            for b in nests.by_buffer[buffer]:
+                apart = met(nests, a, b).apart
+                if own[a.block] != own[b.block] or any(
+                        apart.get(x) != 0 and nests.extents[x].constant != 1 for x in own[a.block]):
+                    raise ScheduleError(f"{what}: {b.block} would not see what {a.block} writes to the {alloc.memory} "
+                                        f"array {buffer}; set_buffer({a.block}, 'global') first")
 
 
 def _serial(nests: Nests, loop: str, what: str) -> For:
