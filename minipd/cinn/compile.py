@@ -11,7 +11,7 @@ import hashlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from minipd.cinn.dialect import FUSION, JIT_KERNEL
 from minipd.cinn.frontend import build_groups, inline
@@ -19,12 +19,12 @@ from minipd.cinn.ir.ast import Function
 from minipd.cinn.ir.printer import text
 from minipd.cinn.kernels import KERNELS, kernel_of
 from minipd.cinn.lower import CannotLower, lower
+from minipd.cinn.optim import finalize
 from minipd.cinn.parts import prepare
 from minipd.cinn.runtime.build import build_versions
 from minipd.cinn.runtime.compiler import process_compiler
 from minipd.cinn.runtime.kernel import Kernel, Version
-from minipd.cinn.schedule import ScheduleError, schedule
-from minipd.cinn.sizes import free_rows
+from minipd.cinn.schedule import Scheduled, ScheduleError, schedule
 from minipd.executor import calls_ahead
 from minipd.framework.dim import is_symbolic
 from minipd.ir.operation import Operation
@@ -32,7 +32,7 @@ from minipd.ir.program import Program
 from minipd.ir.types import TensorType
 from minipd.passes.rewriter import inherited
 
-__all__ = ["apply_cinn_pass", "compile_groups", "function_of", "prepare"]
+__all__ = ["Made", "apply_cinn_pass", "compile_groups", "function_of", "made_of", "prepare"]
 
 
 def apply_cinn_pass(program: Program, comm: Any = None) -> int:
@@ -91,22 +91,36 @@ def versions_of(program: Program, groups: Sequence[Operation]) -> dict[Operation
     return {op: ahead[op] or Version(kernel_of(op)) for op in groups}
 
 
+class Made(NamedTuple):
+    """The stations of a group on its way to code: one block per operator, scheduled, and the flat form, named."""
+
+    lowered: Function
+    scheduled: Scheduled
+    function: Function
+
+
 def function_of(group: Operation) -> Function:
     """The function of a group as it is to be compiled, named by its operators and what it computes: equal groups (those
     of a model's layers) have equal functions.
 
     Raises: CannotLower, ScheduleError.
     """
-    return _finished(free_rows(lower(group)))
+    return made_of(group).function
+
+
+def made_of(group: Operation) -> Made:
+    """The same, with what it was on the way."""
+    return _made(lower(group, any_rows=True))
 
 
 @functools.lru_cache(maxsize=256)
-def _finished(function: Function) -> Function:
-    """A function scheduled and named: layers of a model have equal ones."""
-    function = schedule(function)
+def _made(lowered: Function) -> Made:
+    """A function scheduled, finished and named: layers of a model have equal ones."""
+    scheduled = schedule(lowered)
+    function = finalize(scheduled.function)
     operators = "_".join(dict.fromkeys(function.comment))
     plain = replace(function, params=tuple(replace(p, view=None) for p in function.params))
-    return replace(function, name=f"{operators[:40].rstrip('_')}_{_digest(text(plain))}")
+    return Made(lowered, scheduled, replace(function, name=f"{operators[:40].rstrip('_')}_{_digest(text(plain))}"))
 
 
 def key_of(function: Function) -> str:

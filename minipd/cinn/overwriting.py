@@ -20,7 +20,7 @@ from typing import NamedTuple
 from minipd.cinn.ir.ast import Accumulate, Expr, For, Function, Init, Let, Load, Param, Stmt, Store, Var
 from minipd.cinn.ir.printer import text
 from minipd.cinn.ir.walk import names, substitute, walk
-from minipd.cinn.schedule.tree import stmts_of
+from minipd.cinn.optim.tree import stmts_of
 
 __all__ = ["overwritable"]
 

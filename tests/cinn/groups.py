@@ -8,7 +8,7 @@ import numpy as np
 from minipd.cinn.ir.ast import Function
 from minipd.cinn.ir.interpreter import interpret
 from minipd.cinn.ir.verify import verify
-from minipd.cinn.lower import blocks, lower_group
+from minipd.cinn.lower import lower_group
 from minipd.framework import dtype as dtypes
 from minipd.framework.dim import bind_shape, substitute_all
 from minipd.framework.meta import Meta
@@ -27,12 +27,9 @@ class Group:
     operands: list
     results: list
 
-    def lower(self) -> Function:
-        return lower_group(self.ops, self.operands, self.results)
-
-    def blocks(self, **options) -> Function:
+    def lower(self, **options) -> Function:
         """In block form, checked."""
-        function = blocks.lower_group(self.ops, self.operands, self.results, **options)
+        function = lower_group(self.ops, self.operands, self.results, **options)
         verify(function)
         return function
 

@@ -18,7 +18,7 @@ EXTREME = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.0, 0.3, -0.7, 8.0,
 def results(row, *arrays, **attrs):
     """(by the group in block form, by the row's kernel)."""
     g = group(lambda *xs: row(*xs, **attrs), *((a.shape, a.dtype) for a in arrays))
-    return run(g.blocks(), g, *arrays), g.reference(*arrays)
+    return run(g.lower(), g, *arrays), g.reference(*arrays)
 
 
 def check(row, *arrays, rtol=0.0, atol=0.0, **attrs):
@@ -103,7 +103,7 @@ def test_division_of_ints_by_a_number_that_is_known():
     (lambda x: x // 0, I64), (lambda x: x ** x, I64)])
 def test_what_only_the_kernel_knows_is_refused(call, dtype):
     with pytest.raises((CannotLower, ZeroDivisionError)):
-        group(call, ((3,), dtype)).blocks()
+        group(call, ((3,), dtype)).lower()
 
 
 # --------------------------------------------------------------------------------------------------- reductions

@@ -1,4 +1,4 @@
-"""What well-known groups become, as text: lowered, and scheduled.
+"""What well-known groups become, as text: the trace of their schedule, and the flat form.
 
 `pytest tests/cinn/test_golden.py --update-golden` writes the files in `golden/` anew; read the difference before you
 commit it.
@@ -11,7 +11,7 @@ import pytest
 
 import minipd as paddle
 from minipd.cinn.ir.printer import text
-from minipd.cinn.ir.simplify import simplify
+from minipd.cinn.optim import finalize
 from minipd.cinn.schedule import schedule
 from minipd.framework.dim import symbol
 from minipd.ops.update import AdamW
@@ -46,8 +46,8 @@ GROUPS = {
 @pytest.mark.parametrize("name", GROUPS)
 def test_golden(name, request):
     fn, specs = GROUPS[name]
-    lowered = simplify(group(fn, *specs).lower())
-    found = f"{text(lowered)}\n# ---- scheduled\n{text(schedule(lowered))}"
+    made = schedule(group(fn, *specs).lower())
+    found = f"{made.trace}\n\n{text(finalize(made.function))}"
     file = FOLDER / f"{name}.txt"
     if request.config.getoption("--update-golden"):
         file.parent.mkdir(exist_ok=True)

@@ -26,7 +26,7 @@ def counted(*shape, dtype=F32, start=0):
 def check(fn, *arrays, rtol=1e-6):
     """Library kernels = block form; returns the function."""
     g = group(fn, *((a.shape, a.dtype) for a in arrays))
-    function = g.blocks()
+    function = g.lower()
     for a, b in zip(run(function, g, *arrays), g.reference(*arrays), strict=True):
         assert a.shape == b.shape and a.dtype == b.dtype
         np.testing.assert_allclose(a, b, rtol=rtol)
@@ -157,7 +157,7 @@ SYMBOLIC = {
 def test_one_function_serves_all_sizes(case):
     fn, shapes = SYMBOLIC[case]
     g = group(fn, *((s, F32) for s in shapes))
-    function = g.blocks(any_rows=True)
+    function = g.lower(any_rows=True)
     for s, t in ((3, 5), (1, 1), (2, 4), (0, 3)):
         sizes = {"S0": s, "S1": t}
         arrays = [counted(*substitute_all(shape, sizes), start=n) for n, shape in enumerate(shapes)]
@@ -188,7 +188,7 @@ def test_bounds_that_always_hold_are_not_asked_for():
 def test_the_loops_of_what_nothing_reads_are_no_rows():
     def shaped_like(x, y):
         return y * paddle.full_like(x.sum(), 2.0)
-    function = group(shaped_like, ((5,), F32), ((3, 4), F32)).blocks(any_rows=True)
+    function = group(shaped_like, ((5,), F32), ((3, 4), F32)).lower(any_rows=True)
     assert [b.name.rsplit("_", 1)[0] for b in blocks(function.body)] == ["multiply", "y0"]
     assert {x.var[0] for x in loops(function.body)} == {"i"}
 

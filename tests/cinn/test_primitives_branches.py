@@ -23,7 +23,7 @@ def inlined(fn, shapes):
     """Everything inlined that can be: after each step the function means the same, in flat form too."""
     arrays = [counted(*s, start=n) for n, s in enumerate(shapes)]
     g = group(fn, *((s, F32) for s in shapes))
-    s = IRSchedule(g.blocks())
+    s = IRSchedule(g.lower())
     expected = g.reference(*arrays)
     for block in s.get_all_blocks():
         try:
@@ -67,6 +67,6 @@ def test_readers_at_two_places_keep_the_buffer():
         both = paddle.concat([x, y], 0)
         return both + paddle.flip(both, [0])
 
-    s = IRSchedule(group(fn, ((3, 2), F32), ((2, 2), F32)).blocks())
+    s = IRSchedule(group(fn, ((3, 2), F32), ((2, 2), F32)).lower())
     with pytest.raises(ScheduleError, match="to read concat_1 at one place"):
         s.compute_inline("concat_1")

@@ -42,6 +42,7 @@ from minipd.cinn.ir.ast import (
     Expr,
     For,
     Function,
+    IfThenElse,
     Init,
     Let,
     Load,
@@ -53,7 +54,7 @@ from minipd.cinn.ir.ast import (
     Var,
 )
 from minipd.cinn.ir.walk import expressions, names, statements, walk
-from minipd.cinn.schedule.tree import stmts_of
+from minipd.cinn.optim.tree import stmts_of
 
 __all__ = ["numba_source"]
 
@@ -167,6 +168,23 @@ class _Writer(Expressions):
                     self.allocate(s)
             case Store(buffer=buffer, index=index, value=value):
                 self.write(f"{self.element(buffer, index)} = {self.stored(value)}")
+            case IfThenElse(cond=cond, then=then, orelse=orelse):
+                self.branch(f"if {self.expression(cond)}:", then)
+                if orelse is not None:
+                    self.branch("else:", orelse)
+            case _:
+                raise TypeError(f"numba kernels have no {type(s).__name__}: finalize the function first")
+
+    def branch(self, head: str, s: Stmt) -> None:
+        """One arm of a condition."""
+        before = dict(self.scope)
+        self.write(head)
+        with self.indented():
+            length = len(self.lines)
+            self.statement(s)
+            if len(self.lines) == length:
+                self.write("pass")
+        self.scope = before
 
     def loop(self, s: For, iterable: str) -> None:
         before = dict(self.scope)

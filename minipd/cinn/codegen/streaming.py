@@ -95,10 +95,10 @@ def _declared_in_loops(body: Sequence[Stmt]) -> set[str]:
 
 
 def _length(stmt: Stmt) -> int:
-    """About how many elements the loops of a statement go over."""
+    """About how many elements the loops of a statement go over: of a block's min(1024, what is left) 1024."""
     length = 1
     for x in statements(stmt):
         if isinstance(x, For):
-            known = [int(e.value) for e in walk(x.extent) if isinstance(e, Const)]
-            length *= max(known, default=1)
+            known = [int(e.value) for e in walk(x.extent) if isinstance(e, Const) and e.value > 1]
+            length *= min(known, default=1)
     return length

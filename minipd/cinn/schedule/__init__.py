@@ -1,12 +1,11 @@
-"""Making plain loops fast: `loops`, `rows`, `hoist`, `share` hold the primitives, `plan` the order of applying
-them, `tree` how to point at a loop."""
+"""How a function in block form is to run: `ir_schedule` and `primitives` transform it legally, `trace` records that,
+`tactics` and `scheduler` choose, by a `config`."""
 
-from minipd.cinn.schedule.hoist import hoist
-from minipd.cinn.schedule.loops import block, chunk, parallelize, vectorize
-from minipd.cinn.schedule.plan import Options, Schedule, explain, schedule
-from minipd.cinn.schedule.rows import cache_row
-from minipd.cinn.schedule.share import merge, share
-from minipd.cinn.schedule.tree import ScheduleError
+from minipd.cinn.schedule.config import BaseInfo, BucketInfo, ScheduleConfig, config_for
+from minipd.cinn.schedule.errors import ScheduleError
+from minipd.cinn.schedule.ir_schedule import IRSchedule
+from minipd.cinn.schedule.scheduler import Scheduled, arrangement_of, schedule
+from minipd.cinn.schedule.trace import Step, Trace
 
-__all__ = ["Options", "Schedule", "ScheduleError", "block", "cache_row", "chunk", "explain", "hoist", "merge",
-           "parallelize", "schedule", "share", "vectorize"]
+__all__ = ["BaseInfo", "BucketInfo", "IRSchedule", "ScheduleConfig", "ScheduleError", "Scheduled", "Step", "Trace",
+           "arrangement_of", "config_for", "schedule"]

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minipd.cinn.ir.ast import Function
+from minipd.cinn.ir.ast import For, Function, ScheduleBlock
 from minipd.cinn.schedule.errors import ScheduleError
-from minipd.cinn.schedule.nests import Cache, Nests
+from minipd.cinn.schedule.nests import Cache, Nests, inside
+from minipd.cinn.schedule.primitives.cache import cache_read, cache_write
+from minipd.cinn.schedule.primitives.compute_at import compute_at, reverse_compute_at
 from minipd.cinn.schedule.primitives.inline import compute_inline, reverse_compute_inline
 from minipd.cinn.schedule.primitives.kinds import bind, parallel, unroll, vectorize
 from minipd.cinn.schedule.primitives.loops import add_unit_loop, fuse, reorder, split, split_evenly
+from minipd.cinn.schedule.primitives.marks import annotate, sync_threads, unannotate
 from minipd.cinn.schedule.primitives.rfactor import rfactor
 from minipd.cinn.schedule.primitives.simple_compute_at import simple_compute_at
 from minipd.cinn.schedule.primitives.storage import set_buffer
@@ -24,8 +27,9 @@ __all__ = ["PRIMITIVES", "IRSchedule"]
 
 Primitive = Callable[..., tuple[Function, Any]]
 PRIMITIVES: dict[str, Primitive] = {p.__name__: p for p in (
-    add_unit_loop, bind, compute_inline, fuse, parallel, reorder, reverse_compute_inline, rfactor, set_buffer,
-    simple_compute_at, split, split_evenly, unroll, vectorize)}
+    add_unit_loop, annotate, bind, cache_read, cache_write, compute_at, compute_inline, fuse, parallel, reorder,
+    reverse_compute_at, reverse_compute_inline, rfactor, set_buffer, simple_compute_at, split, split_evenly,
+    sync_threads, unannotate, unroll, vectorize)}
 
 
 class IRSchedule:
@@ -85,6 +89,15 @@ class IRSchedule:
         self._nests.block(block, f"get_loops({block})")
         return list(self._nests.loops_of(block))
 
+    def get_root_block(self) -> list[str]:
+        """What stands in the block around everything: the outermost loop of each nest, or its block."""
+        found = (x for x in self._nests.nests if isinstance(x, For | ScheduleBlock))
+        return [x.var if isinstance(x, For) else x.name for x in found]
+
+    def get_child_blocks(self, loop: str) -> list[str]:
+        """The blocks in a loop, in order."""
+        return [b.name for b in inside(self._nests.loop(loop, f"get_child_blocks({loop})"))]
+
     # ----------------------------------------------------------------------------------------------------- loops
     def split(self, loop: str, factors: Sequence[int]) -> list[str]:
         return self.apply("split", loop, tuple(factors))  # type: ignore[no-any-return]
@@ -122,6 +135,27 @@ class IRSchedule:
 
     def simple_compute_at(self, block: str, loop: str) -> None:
         self.apply("simple_compute_at", block, loop)
+
+    def compute_at(self, block: str, loop: str) -> None:
+        self.apply("compute_at", block, loop)
+
+    def reverse_compute_at(self, block: str, loop: str) -> None:
+        self.apply("reverse_compute_at", block, loop)
+
+    def cache_read(self, block: str, buffer: str, memory: str) -> str:
+        return self.apply("cache_read", block, buffer, memory)  # type: ignore[no-any-return]
+
+    def cache_write(self, block: str, memory: str) -> str:
+        return self.apply("cache_write", block, memory)  # type: ignore[no-any-return]
+
+    def annotate(self, name: str, key: str, value: Any) -> None:
+        self.apply("annotate", name, key, value)
+
+    def unannotate(self, name: str, key: str) -> None:
+        self.apply("unannotate", name, key)
+
+    def sync_threads(self, block: str, after: bool = True) -> None:
+        self.apply("sync_threads", block, after)
 
     def rfactor(self, loop: str) -> str:
         return self.apply("rfactor", loop)  # type: ignore[no-any-return]

@@ -10,6 +10,7 @@ import numpy as np
 
 from minipd.cinn.ir.ast import (
     Alloc,
+    Binary,
     Expr,
     For,
     Function,
@@ -22,7 +23,7 @@ from minipd.cinn.ir.ast import (
     Stmt,
     Store,
 )
-from minipd.cinn.ir.walk import map_bodies, substitute, walk
+from minipd.cinn.ir.walk import map_bodies, map_children, substitute, walk
 from minipd.cinn.schedule.affine import Poly, normal, poly
 from minipd.cinn.schedule.errors import ScheduleError
 
@@ -275,12 +276,19 @@ def unconditional(block: ScheduleBlock) -> tuple[tuple[Let, ...], Store | Reduce
     return None
 
 
+def _condition(e: Expr, extents: Mapping[str, Poly]) -> Expr:
+    """A predicate with its index arithmetic collected, so that equal ones look alike."""
+    if isinstance(e, Binary) and e.x.dtype.kind == "i":
+        return replace(e, x=normal(e.x, extents), y=normal(e.y, extents))
+    return map_children(lambda x: _condition(x, extents), e)
+
+
 def with_values(s: Stmt, values: Mapping[str, Expr], extents: Mapping[str, Poly]) -> Stmt:
     """s with loop variables replaced in the iter values and predicates of its blocks, iter values collected."""
     if isinstance(s, ScheduleBlock):
         def put(e: Expr) -> Expr:
             new = substitute(e, values)
             return e if new is e else normal(new, extents)
-        predicate = None if s.predicate is None else substitute(s.predicate, values)
+        predicate = None if s.predicate is None else _condition(substitute(s.predicate, values), extents)
         return replace(s, iter_values=tuple(map(put, s.iter_values)), predicate=predicate)
     return map_bodies(lambda x: with_values(x, values, extents), s)

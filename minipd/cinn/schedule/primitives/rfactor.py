@@ -22,16 +22,16 @@ from minipd.cinn.ir.ast import (
     Var,
 )
 from minipd.cinn.ir.build import binary, identity
-from minipd.cinn.ir.walk import names, substitute
+from minipd.cinn.ir.walk import map_statements, names, statements, substitute
 from minipd.cinn.schedule.errors import ScheduleError
-from minipd.cinn.schedule.nests import Nests, inside, stmts_of, unconditional
+from minipd.cinn.schedule.nests import Nests, inside, stmts_of
 
 __all__ = ["rfactor"]
 
 
 def rfactor(nests: Nests, loop: str) -> tuple[Function, str]:
-    """Each iteration of the loop gets a partial result of its own: block x becomes x_rf, which makes these, and x, which
-    combines them.  The start of x_rf comes first of all in the function.
+    """Each iteration of the loop gets a partial result of its own: block x becomes x_rf, which makes these, and x,
+    which combines them.  The start of x_rf comes first of all in the function.
 
     Needs: a loop that one reduction folds, and nothing but that reduction in the nest around it.
 
@@ -47,17 +47,18 @@ def rfactor(nests: Nests, loop: str) -> tuple[Function, str]:
     if len(found) != 1:
         raise ScheduleError(f"{what}: expected one reduction in the nest, there are {', '.join(b.name for b in found)}")
     block = found[0]
-    parts = unconditional(block)
-    if parts is None or not isinstance(parts[1], Reduce):
+    reduces = {(x.buffer, x.index, x.op): x for x in statements(block.body) if isinstance(x, Reduce)}
+    if len(reduces) != 1:                       # in each arm of a block with branches the same
         raise ScheduleError(f"{what}: {block.name} is no reduction")
-    lets, reduce = parts
+    reduce, = reduces.values()
     if reduce.buffer not in nests.allocs:
         raise ScheduleError(f"{what}: {reduce.buffer} is an output; expected a temporary")
     loops = nests.blocks[block.name].around
+    around = {x.var for x in loops}
     folded = {n for v, value in zip(block.iter_vars, block.iter_values, strict=True) if v.kind == "R"
-              for n in names(value)}
+              for n in names(value) & around}
     spatial = {n for v, value in zip(block.iter_vars, block.iter_values, strict=True) if v.kind == "S"
-               for n in names(value)}
+               for n in names(value) & around}
     if loop not in folded or loop in spatial:
         raise ScheduleError(f"{what}: {block.name} does not fold that loop")
     part = nests.unused(f"{block.name}_rf")
@@ -76,12 +77,15 @@ def rfactor(nests: Nests, loop: str) -> tuple[Function, str]:
     else:
         iter_vars.insert(0, IterVar(at, target.extent, "S"))
         values.insert(0, Var(loop))
+
+    def redirected(s: Stmt) -> Stmt:
+        return Reduce(part, where, s.op, s.value) if isinstance(s, Reduce) else s
     first = replace(block, name=part, iter_vars=tuple(iter_vars), iter_values=tuple(values),
-                    body=Seq((*lets, Reduce(part, where, reduce.op, reduce.value))))
+                    body=map_statements(redirected, block.body))
 
     kept = [x for x in loops if x.var in spatial or x is target]
     own = [(v, value) for v, value in zip(block.iter_vars, block.iter_values, strict=True) if v.kind == "S"]
-    predicate = _conjunction(e for e in _conjuncts(block.predicate) if not names(e) & (folded - {loop}))
+    predicate = _conjunction(e for e in _conjuncts(block.predicate) if not names(e) & (folded - spatial - {loop}))
 
     def nest(name: str, kind: str, body: Stmt) -> Stmt:
         new: dict[str, Expr] = {x.var: Var(nests.unused(f"{x.var}_{name}")) for x in kept}

@@ -15,13 +15,14 @@ expensive ones that two passes need, which are kept from the first of these.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 
 import numpy as np
 
+from minipd.cinn.ir.ast import Expr
 from minipd.cinn.schedule.config import BaseInfo, Place, ScheduleConfig
 from minipd.cinn.schedule.tactics.group import BlockInfo, number
 
@@ -79,9 +80,9 @@ class Arrangement:
         return BaseInfo(space, size(extents, nest.rows), size(extents, inner), (len(reductions) - late, late))
 
 
-def size(extents: dict[str, object], axes: tuple[str, ...] | list[str]) -> int | None:
+def size(extents: Mapping[str, Expr], axes: Iterable[str]) -> int | None:
     """How many elements the axes run through, if that is known."""
-    known = [number(extents[a]) for a in axes]  # type: ignore[arg-type]
+    known = [number(extents[a]) for a in axes]
     return None if None in known else prod(known)  # type: ignore[arg-type]
 
 
@@ -168,14 +169,16 @@ def _pass(blocks: dict[str, BlockInfo], needs: dict[str, Axes], nest: Nest, n: i
 
 
 def _price(a: Arrangement, blocks: dict[str, BlockInfo]) -> tuple[int, ...]:
-    """The fewer the better: nests over the most axes, nests without rows, loops in another order than in memory, axes
-    inside a row."""
+    """The fewer the better: nests over the most axes, nests without rows, loops in another order than in memory,
+    reductions over some of the rows only, axes inside a row."""
     everything = {x for b in blocks.values() for x in b.axes}
     widest = max((len(b.axes) for b in blocks.values()), default=0)
     full = [nest for nest in a.nests if any(len(blocks[name].axes) == widest for name in nest.passes)]
     across = any(blocks[name].axes[:len(nest.rows)] != nest.rows for nest in full for name in nest.passes)
     rows = min((len(nest.rows) for nest in full), default=0)
-    return len(full), rows == 0, across, len(everything) - rows
+    some = sum(bool(blocks[name].folded.intersection(nest.rows)) and not blocks[name].folded.issuperset(nest.rows)
+               for nest in full for name in nest.passes)
+    return len(full), rows == 0, across, some, len(everything) - rows
 
 
 # -------------------------------------------------------------------------------------------------- kept values
@@ -242,7 +245,7 @@ def _place(a: Arrangement, b: BlockInfo, found: set[Pass], outputs: dict[str, np
     if host:
         return Kept("output", host)
     rows = a.nests[min(found)[0]].rows
-    elements = size(b.extents, [x for x in b.axes if x not in rows])  # type: ignore[arg-type]
+    elements = size(b.extents, [x for x in b.axes if x not in rows])
     fits = elements is not None and elements * b.dtype.itemsize <= config.row_bytes
     return Kept("row") if fits and set(rows) <= set(b.axes) else None
 

@@ -11,16 +11,16 @@ from minipd.cinn.schedule.ir_schedule import IRSchedule
 from minipd.cinn.schedule.tactics.arrangement import Arrangement, size
 from minipd.cinn.schedule.tactics.group import INIT, BlockInfo
 
-__all__ = ["Group", "Key", "Tactic"]
+__all__ = ["Group", "Key", "Tactic", "axis_of"]
 
 #: what a loop is, the same for loops that are to be one: ("rows", "i"), (pass, axes of the pass, "j"); with "chunk" and
 #: "step" behind it, or "block" and "lane", if it has been cut
 Key = tuple[Hashable, ...]
 
 
-def axis_of(key: Key) -> Hashable:
+def axis_of(key: Key) -> str:
     """The axis that a loop runs along, or along a part of."""
-    return key[1] if key[0] == "rows" else key[2] if isinstance(key[0], int) else key[1]
+    return str(key[2] if isinstance(key[0], int) else key[1])
 
 
 @dataclass

@@ -17,7 +17,7 @@ import numpy as np
 
 from minipd.cinn.schedule.config import ScheduleConfig
 from minipd.cinn.schedule.ir_schedule import IRSchedule
-from minipd.cinn.schedule.tactics.base import Group, Key
+from minipd.cinn.schedule.tactics.base import Group, Key, axis_of
 from minipd.cinn.schedule.tactics.group import INIT, BlockInfo, number
 
 __all__ = ["TwoStepReduction"]
@@ -95,10 +95,13 @@ class TwoStepReduction:
                     part = group.rfactor(s, part, key)
                     before.append(part + INIT)
                 inside[inside.index(name)] = part
+            deep = {name: len(group.paths[name]) for name in (*before, *after)}
+            before.sort(key=deep.__getitem__)           # what belongs to an outer loop before it begins, or after it
+            after.sort(key=deep.__getitem__, reverse=True)
             order[first:last] = [*before, *inside, *after]
 
 
 def _is_long(info: BlockInfo, key: Key, config: ScheduleConfig) -> bool:
     """Whether the loop may add up many float32."""
-    known = number(info.extents[key[2] if key[0] != "rows" else key[1]])
+    known = number(info.extents[axis_of(key)])
     return info.op == "add" and info.dtype == FLOAT32 and (known is None or known > config.block_from)
