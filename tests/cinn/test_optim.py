@@ -202,8 +202,10 @@ def test_a_long_sum_in_blocks_of_chunks():
     c, b, s = v("i_chunk"), v("i_block"), v("i_step")
     within = binary("add", binary("mul", b, 8), s)
     at = binary("add", binary("mul", c, 32), within)
+
     def inside(e):
         return binary("lt", e, ROWS)
+
     f = Function("total", (X, Param("y0", F32, 0, True)), Seq((
         Alloc("t_rf", (index(4),), F32), Alloc("t_rf_rf", (index(4), index(4)), F32), Alloc("t", (), F32),
         loop("i_chunk", 4, block("t_rf__reduce_init", Store("t_rf", (vc,), const(0, F32)), vc=(4, c)),
@@ -280,3 +282,71 @@ serial for (i, 0, x0.shape[0])
     y = np.empty((2, 6), F32)
     interpret(f, [x], [y])
     np.testing.assert_array_equal(y, x + np.concatenate([-x[:, 3:], x[:, :3]], 1))
+
+
+def test_a_loop_is_cut_at_both_ends_of_what_is_in_between():
+    """A padded row: the condition has two parts."""
+    vi, inside = v("vi"), binary("and", binary("ge", v("vi"), 1), binary("lt", v("vi"), binary("add", ROWS, 1)))
+    n = binary("add", ROWS, 3)
+    body = IfThenElse(inside, Store("y0", (vi,), x0(binary("sub", vi, 1))), Store("y0", (vi,), const(0.5, F32)))
+    f = same(Function("pad", (X, Y), loop("i", n, block("y0", body, vi=(n, v("i"))))), [normal(4)], [(7,)])
+    assert body_of(f) == """\
+y0[0] = 0.5f
+serial for (i, 0, x0.shape[0])
+{
+  v0 = x0[i]
+  y0[i + 1] = v0
+}
+serial for (i, 0, 2)
+{
+  y0[i + x0.shape[0] + 1] = 0.5f
+}""".splitlines()
+
+
+def test_a_loop_is_cut_at_one_iteration():
+    """The diagonal."""
+    vi, vj = v("vi"), v("vj")
+    body = IfThenElse(binary("eq", vi, vj), Store("y0", (vi, vj), const(1, F32)), Store("y0", (vi, vj), const(0, F32)))
+    nest = loop("i", ROWS, loop("j", ROWS, block("y0", body, vi=(ROWS, v("i")), vj=(ROWS, v("j")))))
+    f = same(Function("eye", (X, Y2), nest), [normal(4)], [(4, 4)])
+    assert "if" not in text(f) and text(f).count("for (j") == 3
+
+
+@pytest.mark.parametrize("where", [("or", "lt", "ge"), ("and", "ne", "lt")])
+def test_other_conditions_of_a_loop(where):
+    vi, (op, first, second) = v("vi"), where
+    cond = binary(op, binary(first, vi, 2), binary(second, vi, 4))
+    body = IfThenElse(cond, Store("y0", (vi,), x0(vi)), Store("y0", (vi,), const(0.5, F32)))
+    f = same(Function("f", (X, Y), loop("i", ROWS, block("y0", body, vi=(ROWS, v("i"))))), [normal(7)], [(7,)])
+    assert "if" not in text(f)
+
+
+def test_conditions_that_no_bound_can_say_stay():
+    vi = v("vi")
+    cond = binary("eq", binary("mod", vi, 2), 0)
+    body = IfThenElse(cond, Store("y0", (vi,), x0(vi)), Store("y0", (vi,), const(0.5, F32)))
+    f = same(Function("f", (X, Y), loop("i", ROWS, block("y0", body, vi=(ROWS, v("i"))))), [normal(7)], [(7,)])
+    assert "if (i % 2 == 0)" in text(f)
+
+
+def test_an_element_that_is_set_in_a_loop_stays_an_array():
+    """The last one wins: no scalar, which is set once, can stand for it."""
+    vi = v("vi")
+    f = same(Function("last", (X, Param("y0", F32, 0, True)), Seq((
+        Alloc("t", (), F32), loop("i", ROWS, block("t", Store("t", (), x0(vi)), vi=(ROWS, v("i")))),
+        block("y0", Store("y0", (), Load("t", (), F32)))))), [normal(5)], [()])
+    assert body_of(f)[0] == "t := local f32[1]" and body_of(f)[-1] == "y0[()] = t[0]"
+
+
+def test_unrolled_loops_are_written_out():
+    vi = v("vi")
+    at = binary("add", binary("mul", v("i"), 3), v("k"))
+    t = Let("t", binary("mul", x0(vi), x0(vi)))
+    body = Seq((t, Store("y0", (vi,), binary("add", Var("t", F32), Var("t", F32)))))
+
+    def nest(extent):
+        return loop("i", 2, loop("k", extent, block("y0", body, vi=(ROWS, at)), kind="unroll"))
+    f = same(Function("f", (X, Y), nest(3)), [normal(6)], [(6,)])
+    assert text(f).count(" for ") == 1 and text(f).count("y0[") == 3
+    f = same(Function("f", (X, Y), nest(binary("floordiv", ROWS, 2))), [normal(6)], [(6,)])
+    assert "serial for (k" in text(f)

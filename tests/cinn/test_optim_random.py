@@ -27,7 +27,7 @@ from minipd.cinn.ir.build import binary, const, identity, index, unary
 from minipd.cinn.ir.interpreter import LoopError, interpret
 from minipd.cinn.ir.printer import text
 from minipd.cinn.ir.verify import verify
-from minipd.cinn.ir.walk import blocks, loops, map_statements, rename, statements
+from minipd.cinn.ir.walk import blocks, loops, map_statements, rename, statements, substitute
 from minipd.cinn.optim import finalize, steps
 
 F32 = np.dtype("f4")
@@ -93,7 +93,9 @@ class Random:
         elif what == "arms" and axes:
             v = self.pick(axes)
             cut = int(self.rng.integers(0, 6))
-            cond = binary(self.pick(["lt", "ge", "gt", "le", "eq"]), Var(f"v{v}"), cut)
+            cond = binary(self.pick(["lt", "ge", "gt", "le", "eq", "ne"]), Var(f"v{v}"), cut)
+            if self.rng.random() < 0.3:
+                cond = binary(self.pick(["and", "or"]), cond, binary("ge", Var(f"v{self.pick(axes)}"), 2))
             self.block(name, IfThenElse(cond, Store(name, at, x), Store(name, at, unary("neg", y))), axes)
             return
         else:
@@ -121,7 +123,7 @@ class Random:
     # --------------------------------------------------------------------------------------------- changed loops
     def changed(self, function):
         """A loop split, or two neighbours fused, or a loop of another kind; perhaps an illegal change."""
-        what = self.pick(["fuse"] * 6 + ["split", "kind", "swap"])
+        what = self.pick(["fuse"] * 6 + ["split", "kind", "swap", "flatten"])
         return replace(function, body=getattr(self, what)(function.body))
 
     def fuse(self, body):
@@ -158,8 +160,8 @@ class Random:
         def substituted(s):
             if not isinstance(s, ScheduleBlock):
                 return s
-            values = tuple(put(e, loop.var, at) for e in s.iter_values)
-            old = None if s.predicate is None else put(s.predicate, loop.var, at)
+            values = tuple(substitute(e, {loop.var: at}) for e in s.iter_values)
+            old = None if s.predicate is None else substitute(s.predicate, {loop.var: at})
             new = binary("lt", at, loop.extent)
             return replace(s, iter_values=values, predicate=new if old is None else binary("and", old, new))
         count = binary("floordiv", binary("add", loop.extent, factor - 1), factor)
@@ -169,6 +171,22 @@ class Random:
             inner, index(factor), map_statements(substituted, loop.body)))
         return map_statements(lambda s: new if s == loop else s, body)
 
+    def flatten(self, body):
+        found = [x for x in loops(body) if isinstance(x.body, For) and x.body.kind == "serial" == x.kind]
+        if not found:
+            return body
+        outer = self.pick(found)
+        inner, var = outer.body, f"{outer.var}_f"
+        at = {outer.var: binary("floordiv", Var(var), inner.extent), inner.var: binary("mod", Var(var), inner.extent)}
+
+        def substituted(s):
+            if not isinstance(s, ScheduleBlock):
+                return s
+            predicate = None if s.predicate is None else substitute(s.predicate, at)
+            return replace(s, iter_values=tuple(substitute(e, at) for e in s.iter_values), predicate=predicate)
+        new = For(var, binary("mul", outer.extent, inner.extent), map_statements(substituted, inner.body))
+        return map_statements(lambda s: new if s == outer else s, body)
+
     def kind(self, body):
         found = loops(body)
         if not found:
@@ -177,11 +195,6 @@ class Random:
         inner = not loops(loop.body)
         kind = self.pick(["vector", "unroll"] if inner else ["parallel", "unroll"])
         return map_statements(lambda s: replace(s, kind=kind) if s == loop else s, body)
-
-
-def put(e, var, value):
-    from minipd.cinn.ir.walk import substitute
-    return substitute(e, {var: value})
 
 
 def flat(s):

@@ -39,6 +39,7 @@ from minipd.cinn.ir.build import const
 from minipd.cinn.ir.operators import BINARY
 from minipd.cinn.ir.walk import (
     expressions,
+    in_block_form,
     loads,
     map_bodies,
     map_children,
@@ -200,7 +201,11 @@ def _kept(s: Stmt, buffers: set[str], dead: set[str]) -> Stmt | None:
             return None if name in dead else s
         case For(body=body):
             inner = _kept(body, buffers, dead)
-            return None if inner is None or s.extent == Const(0, INT64) else replace(s, body=inner)
+            if inner is None or s.extent == Const(0, INT64):
+                return None
+            if s.extent == Const(1, INT64) and s.kind in ("serial", "vector", "unroll") and not in_block_form(inner):
+                return Seq((Let(s.var, Const(0, INT64)), inner))
+            return replace(s, body=inner)
         case IfThenElse(then=then, orelse=orelse):
             return _kept_arms(s, _kept(then, buffers, dead), None if orelse is None else _kept(orelse, buffers, dead))
         case Seq(stmts=stmts):

@@ -26,21 +26,33 @@ asked in front of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from minipd.cinn.ir.ast import BOOL, INT64, Binary, Const, Expr, For, Function, IfThenElse, Seq, Stmt, Var
+from minipd.cinn.ir.ast import BOOL, INT64, Binary, Const, Expr, For, Function, IfThenElse, Seq, Stmt, Unary, Var
 from minipd.cinn.ir.build import binary, seq
 from minipd.cinn.ir.linear import coefficient, constant_of, difference, from_polynomial, polynomial
+from minipd.cinn.ir.ranges import Ranges
 from minipd.cinn.ir.simplify import simplify_expression
-from minipd.cinn.ir.walk import loads, loops, map_bodies, map_expressions, names, rename, statements, substitute
-from minipd.cinn.optim.ranges import Ranges
+from minipd.cinn.ir.walk import (
+    loads,
+    loops,
+    map_bodies,
+    map_children,
+    map_expressions,
+    map_statements,
+    names,
+    rename,
+    statements,
+    substitute,
+    walk,
+)
 from minipd.cinn.optim.tree import Names, declared
 
 __all__ = ["entail_loop_condition", "if_fusion"]
 
 #: a loop is cut in parts only so often
-MOST_CUTS = 4
+MOST_CUTS = 6
 
 
 # -------------------------------------------------------------------------------------------------- if_fusion
@@ -165,11 +177,11 @@ class _Entail:
                     rest = [c for c in _conjuncts(s.body.cond) if c != cond]
                     return self.loop(self._shortened(s, _guarded(rest, s.body.then), bound, ranges), ranges, cuts)
         if cuts:
-            for x in statements(s.body):
-                bound = _bound(x.cond, s.var) if isinstance(x, IfThenElse) else None
+            s = replace(s, body=_without_equations(s.body, s.var))
+            for cond in [c for x in statements(s.body) if isinstance(x, IfThenElse) for c in walk(x.cond)]:
+                bound = _bound(cond, s.var)
                 if bound is not None and not names(bound.at) & declared(s.body):
-                    assert isinstance(x, IfThenElse)
-                    return self._cut(s, x.cond, bound, ranges, cuts - 1)
+                    return self._cut(s, cond, bound, ranges, cuts - 1)
         return map_bodies(lambda x: self.statement(x, ranges.inside(s.var, s.extent)), s)
 
     def _shortened(self, s: For, body: Stmt, bound: _Bound, ranges: Ranges) -> For:
@@ -193,11 +205,35 @@ class _Entail:
 
 
 def _decided(s: Stmt, cond: Expr, holds: bool) -> Stmt:
-    """s where the condition is known."""
-    if isinstance(s, IfThenElse) and s.cond == cond:
-        arm = s.then if holds else s.orelse
-        return Seq(()) if arm is None else _decided(_scope(arm), cond, holds)
+    """s where a condition, or a part of one, is known."""
+    if isinstance(s, IfThenElse):
+        left = _conditions(lambda c: Const(holds, BOOL) if c == cond else c, s.cond)
+        if isinstance(left, Const):
+            arm = s.then if left.value else s.orelse
+            return Seq(()) if arm is None else _decided(_scope(arm), cond, holds)
+        s = replace(s, cond=left)
     return map_bodies(lambda x: _decided(x, cond, holds), s)
+
+
+def _without_equations(s: Stmt, var: str) -> Stmt:
+    """s with x <= y and x >= y for x == y where the loop variable can be cut at."""
+    def split(c: Expr) -> Expr:
+        if isinstance(c, Binary) and c.op in ("eq", "ne"):
+            below, above = (binary(op, c.x, c.y) for op in (("le", "ge") if c.op == "eq" else ("lt", "gt")))
+            if _bound(below, var) is not None:
+                return binary("and" if c.op == "eq" else "or", below, above)
+        return c
+
+    def statement(x: Stmt) -> Stmt:
+        return replace(x, cond=_conditions(split, x.cond)) if isinstance(x, IfThenElse) else x
+    return map_statements(statement, s)
+
+
+def _conditions(f: Callable[[Expr], Expr], cond: Expr) -> Expr:
+    """cond with f(c) for each c that is connected by and, or, not."""
+    if isinstance(cond, Binary) and cond.op in ("and", "or") or isinstance(cond, Unary) and cond.op == "not":
+        return simplify_expression(map_children(lambda c: _conditions(f, c), cond))
+    return f(cond)
 
 
 def _shifted(s: Stmt, var: str, by: Expr) -> Stmt:

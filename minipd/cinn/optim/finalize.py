@@ -2,6 +2,7 @@
 
     remove_schedule_block       iter vars become loop variables
     unroll_loops                loops to be unrolled are written out
+    simplify_indices            quotients and remainders of loop variables, where they are known
     if_fusion                   conditions in front of the loops that they don't depend on
     entail_loop_condition       conditions as bounds of loops
     forward_stores              what one iteration stores and reads again is a scalar in between
@@ -32,6 +33,7 @@ from minipd.cinn.optim.remove_schedule_block import remove_schedule_block
 from minipd.cinn.optim.scalars import buffers_to_scalars, lower_reduce, reduce_in_registers
 from minipd.cinn.optim.share import share
 from minipd.cinn.optim.short_names import short_names
+from minipd.cinn.optim.simplify_indices import simplify_indices
 from minipd.cinn.optim.unroll_loops import unroll_loops
 from minipd.cinn.optim.update_buffer_axis import update_buffer_axis
 
@@ -41,8 +43,8 @@ Pass = Callable[[Function], Function]
 
 #: in this order
 PASSES: tuple[Pass, ...] = (
-    remove_schedule_block, unroll_loops, if_fusion, entail_loop_condition, merge, forward_stores, simplify,
-    update_buffer_axis, buffers_to_scalars, reduce_in_registers, lower_reduce, merge,
+    remove_schedule_block, unroll_loops, simplify_indices, if_fusion, entail_loop_condition, merge, forward_stores,
+    simplify, update_buffer_axis, buffers_to_scalars, reduce_in_registers, lower_reduce, merge,
     rearrange_load_instruction, share, merge, eliminate_invariant_loop, simplify, short_names)
 
 

@@ -22,8 +22,8 @@ from dataclasses import replace
 from minipd.cinn.ir.ast import Alloc, Expr, For, Function, IfThenElse, Load, Reduce, Seq, Stmt, Store
 from minipd.cinn.ir.build import binary
 from minipd.cinn.ir.linear import Polynomial, coefficient, constant_of, difference, from_polynomial, polynomial
+from minipd.cinn.ir.ranges import upper_bounds
 from minipd.cinn.ir.walk import loops, map_bodies, map_children, map_expressions, map_statements, names, statements
-from minipd.cinn.optim.ranges import upper_bounds
 from minipd.cinn.optim.tree import declared, loads_in, stmts_of
 
 __all__ = ["update_buffer_axis"]
