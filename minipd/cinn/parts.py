@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from minipd.cinn.compute.table import compute_of
+from minipd.cinn.frontend.space import SHORT
 from minipd.decomposition import DecomposePass
 from minipd.framework.dim import same
 from minipd.framework.row import Row
@@ -17,10 +20,10 @@ __all__ = ["prepare"]
 SHAPES = ("expand_as", "full_like", "reduce_as")
 #: rows of which a kernel rather has the parts, which it reads where they are
 PARTED = ("split",)
-#: rows whose parts would not fuse: they move halves of a tensor, or rows of one; or would be one more array, of numbers
-#: that are drawn
-WHOLE = ("fused_rotary_position_embedding", "embedding", "dropout")
-#: rows that need all of `axis` before they know any of their result; loops have that only along rows
+#: rows whose parts would not fuse: they move rows of a tensor, or would be one more array, of numbers that are drawn
+WHOLE = ("embedding", "dropout")
+#: rows that need all of `axis` before they know any of their result, which loops have along rows only; a softmax may
+#: also go over short columns
 ALONG_AXIS = {"softmax": 0, "cross_entropy_with_softmax": 0, "cross_entropy_with_softmax_grad": 1}
 #: rows whose parts compare a number with every position of an axis -> the operand with the numbers
 LOOK_UPS = {"take_along_axis": 1, "take_along_axis_grad": 1}
@@ -43,12 +46,17 @@ def wants_rule(op: Operation) -> bool:
         return False
     if row.name in LOOK_UPS:
         return _looks_up_one_per_row(op, row) and (row.name == "take_along_axis_grad" or _is_read_anyhow(op))
-    return row.name not in ALONG_AXIS or _is_last_axis(op, ALONG_AXIS[row.name])
+    return row.name not in ALONG_AXIS or _is_last_axis(op, ALONG_AXIS[row.name]) or (
+        row.name == "softmax" and _is_short(op.operand_source(0).shape[op_attrs(op)["axis"]]))
 
 
 def _is_last_axis(op: Operation, operand: int) -> bool:
     """Whether the operation's axis is the last of an operand, but for dimensions of size 1."""
     return all(same(d, 1) for d in op.operand_source(operand).shape[op_attrs(op)["axis"] + 1:])
+
+
+def _is_short(size: Any) -> bool:
+    return isinstance(size, int) and size <= SHORT
 
 
 def _looks_up_one_per_row(op: Operation, row: Row) -> bool:

@@ -7,6 +7,7 @@ import minipd as paddle
 from minipd.cinn.compile import prepare
 from minipd.cinn.dialect import FUSION, GROUP
 from minipd.cinn.frontend import FusionTracker, build_groups, bytes_moved, cluster_groups, detect_groups
+from minipd.cinn.lower import lower
 from minipd.framework.row import ROWS
 from minipd.ir.builder import Builder
 from minipd.ir.parser import parse
@@ -89,7 +90,7 @@ def test_steps_of_a_softmax():
 
 
 def test_what_is_known_after_the_last_row_is_not_fused_with_the_rows():
-    tracker, _, _ = tracked(lambda x: (x - x.exp().mean(0)).tanh(), X)
+    tracker, _, _ = tracked(lambda x: (x - x.exp().mean(0)).tanh(), R.normal(size=(600, 4)))
     edge = next(e for e in tracker.edges if e.upstream.startswith("sum"))
     assert edge.policy == "ShardableAxes" and "row" in edge.reason
 
@@ -143,6 +144,62 @@ def test_a_mask_is_computed_where_it_is_read():
     groups = check(f, W, W)
     assert [names(g).count("greater_equal") for g in groups] == [1, 1]
     assert all(r.dtype == np.float64 for g in groups for r in g.results())
+
+
+# ------------------------------------------------------------------------------------- what is read at other places
+def rope(x, cos, sin):
+    half = x.shape[-1] // 2
+    return x * cos + paddle.concat([-x[..., half:], x[..., :half]], -1) * sin
+
+
+def test_a_rotation_and_its_gradient_are_a_kernel_each():
+    x, cos, sin, g = R.normal(size=(2, 5, 3, 8)), R.normal(size=(5, 1, 8)), R.normal(size=(5, 1, 8)), X.max()
+    group, = check(rope, x, cos, sin)
+    assert len(group.operands()) == 3
+
+    def turned_back(x, cos, sin, g):
+        x.stop_gradient = False
+        return paddle.grad(rope(x, cos, sin), [x], [g])[0]
+    group, = check(turned_back, x, cos, sin, x * g)
+    assert len(group.operands()) == 3 and len(group.results()) == 1
+
+
+@pytest.mark.parametrize(("fn", "shapes"), [
+    (lambda x, w: F.silu(F.group_norm(x, 2, weight=w)), [(3, 4, 5, 5), (4,)]),          # through two reshapes
+    (lambda x: (x - x.mean([0, 2], keepdim=True)) / x.std([0, 2], keepdim=True), [(3, 4, 5)]),      # rows: dimension 1
+    (lambda x: F.softmax(x * 2.0, 1), [(3, 4, 5)]),                                     # columns that are short
+    (lambda x, y: (x.transpose([0, 2, 1, 3]) * 2.0 + y).exp(), [(2, 5, 3, 4), (2, 3, 5, 4)]),
+    (lambda x: F.swiglu(*paddle.split(x, 2, -1)) * 2.0, [(6, 10)]),
+    (lambda x, w, c: rope(F.rms_norm(x, [8], w), c, c), [(6, 8), (8,), (6, 8)]),
+    (lambda x, y: F.softmax(paddle.concat([x * 2.0, y.tanh()], -1)), [(6, 10), (6, 7)]),
+    (lambda x: (x[1:] - x[:-1]).abs().sum(-1), [(7, 9)]),
+    (lambda x: F.softmax(paddle.tril(x) * 2.0), [(7, 7)]),
+])
+def test_one_kernel(fn, shapes):
+    group, = check(fn, *(R.normal(size=shape) for shape in shapes))
+    assert lower(group).params
+
+
+def test_rows_turned_over_are_left_outside():
+    tracker, (group,), _ = tracked(lambda x, y: (x.transpose([1, 0]) + y).exp(), X, X.T)
+    assert names(group) == ["add", "exp"]
+    tracker, _, _ = tracked(lambda x, y: ((x * 2.0).tanh().transpose([1, 0]) + y).exp(), X, X.T)
+    assert "rows turned over" in reason(tracker, "tanh", "transpose")[1]
+
+
+def test_a_small_part_is_taken_outside():
+    """A kernel that read the whole array for it would keep all of it alive."""
+    _, (group,), _ = tracked(lambda x: (x[:, :1] * 2.0).exp(), X)
+    assert [tuple(v.shape) for v in group.operands_source()] == [(6, 1)]
+
+
+def test_what_needs_a_reduction_is_not_read_at_other_rows():
+    def f(x):
+        y = F.softmax(x)
+        return y[1:] - y[:-1]
+    check(f, X)
+    tracker, _, _ = tracked(f, X)
+    assert any("at other rows" in e.reason for e in tracker.edges)
 
 
 # ------------------------------------------------------------------------------------------------------ the passes

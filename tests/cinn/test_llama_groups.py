@@ -42,13 +42,12 @@ def step():
 
 
 def test_outside_of_groups_nothing_is_computed_that_could_be_inside(step):
-    """Left are matrix products, look-ups, rotations, and lone passes between a rotation and a product."""
+    """Left are matrix products and look-ups."""
     _, program, _ = step
     left = collections.Counter(op.row.name for op in program.global_block() if op.row is not None and not op.row.view)
-    for name in ("full", "full_int_array", "arange", "matmul", "embedding", "embedding_grad",
-                 "fused_rotary_position_embedding"):
+    for name in ("full", "full_int_array", "arange", "matmul", "embedding", "embedding_grad"):
         del left[name]
-    assert left == {"multiply": 2 * CONFIG.layers}          # queries are scaled, forward and backward
+    assert not left
 
 
 def test_groups_are_those_that_one_would_write_by_hand(step):
@@ -59,6 +58,9 @@ def test_groups_are_those_that_one_would_write_by_hand(step):
     assert sum("swiglu" in h for h in held) == n and sum("sigmoid" in h for h in held) == n
     assert sum({"where", "max", "exp"} <= h and "log" not in h for h in held) == n          # softmax under the mask
     assert sum("rsqrt" in h for h in held) == 2 * (2 * n + 1)                               # norms, and their gradients
+    rotations = [g for g in groups if "concat" in names(g)]         # q and k, forward and backward, with what is beside
+    assert len(rotations) == 4 * n and sum("multiply" in names(g)[-1:] for g in rotations) == n     # (q is scaled)
+    assert all(len(g.results()) == 1 for g in rotations)
     loss, = (h for h in held if "log" in h)                         # with its gradient, in one kernel
     assert {"max", "exp", "sum", "log", "where", "subtract"} <= loss
 
@@ -71,8 +73,8 @@ def test_the_gradient_of_a_norm_reads_three_arrays_and_writes_two(step):
     assert len(big) <= 5 and [len(r.shape) for r in last.results()].count(3) == 1
 
 
-def test_it_moves_little_more_than_half_of_the_bytes(step):
+def test_it_moves_half_of_the_bytes(step):
     """All operators counted, matrix products too, which move the same."""
     before, program, groups = step
     assert len(groups) == sum(op.name() == FUSION for op in program.walk())
-    assert bytes_moved(program) < 0.56 * before
+    assert bytes_moved(program) < 0.54 * before

@@ -10,7 +10,7 @@ other in one *loop*; otherwise a loop is an axis.
   reduction), or it folds all rows (a column reduction: then of what lies inside, all or none).
 * What a column reduction gives is known after the last row only, so nothing that has rows may need it.
 * Arrays are read and written along their last dimension: that of the anchor is the last of all that have it, and where
-  the rows are not the outer dimensions, it lies inside a row.
+  the rows are not the outer dimensions, it lies inside a row; or rows are short, are gone over side by side, and again.
 * What is kept, or needs a reduction, may be read at another place of its row only.
 * What others read is as large as the anchor, or comes out of a reduction: a small value that an element-wise kernel
   computes beside its own is a kernel of its own.
@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from minipd.cinn.compute.table import Compute, Indexed, compute_of
 from minipd.cinn.lower import CannotLower
 from minipd.cinn.lower.axes import NO_CALLS, Axis, Call, analyse
+from minipd.framework.dim import prod
 from minipd.ir.operation import Operation
 from minipd.ir.schema import op_attrs, result_values, tensor_operands
 from minipd.ir.value import Value
@@ -54,6 +55,15 @@ class Calls:
 Loops = frozenset[Axis]
 
 
+#: Rows across memory of up to so many elements stay near while they are gone over side by side, and again.
+SHORT = 512
+
+
+def _is_short(row: Loops) -> bool:
+    size = prod(axis.size for axis in row)
+    return isinstance(size, int) and size <= SHORT
+
+
 class Split(NamedTuple):
     """Loops in two.  rows, columns: the numbers of the calls that fold a row, and of those that fold all rows."""
 
@@ -71,9 +81,10 @@ def why_no_space(calls: Sequence[Call], operands: Sequence[Value], results: Sequ
         if problem is not None:
             return problem
         for split in space.splits():
-            problem = space.not_computable(split)
-            if problem is None:
+            wrong = space.not_computable(split)
+            if wrong is None:
                 return None
+            problem = problem or wrong              # (the first split is the one to be expected)
     except CannotLower as refusal:
         return str(refusal)
     return problem or f"no loop nest has as its rows, or as its columns, what {space.reductions_in_words()} fold"
@@ -162,7 +173,7 @@ class _Space:
             folded = self.folded[call.number]
             candidates += [folded, self.everything - folded]
         for inner in sorted(dict.fromkeys(candidates), key=lambda inner: (not self._is_inside(inner), len(inner))):
-            if self._is_inside(inner) or self.anchor[-1] in inner:
+            if self._is_inside(inner) or self.anchor[-1] in inner or _is_short(inner):
                 found = self._suits(reductions, inner)
                 if found is not None:
                     yield found
@@ -206,6 +217,9 @@ class _Space:
                 return (f"{value.type()} has a row for each row that is summed before it: all rows would be gone over "
                         "again, which in one kernel saves nothing")
         everything = split.outer | split.inner
+        if split.inner and self.anchor[-1] in split.outer and not self._is_inside(split.inner) and not any(
+                frozenset(self.loops[v]) == everything for v in along):
+            return "columns are summed, and nothing goes over them again"
         for v in self.results:
             if v not in late and v in along and frozenset(self.loops[v]) not in (everything, split.outer):
                 return f"{v.type()}, which others read, needs sums along rows, but lacks some of the rows' axes"
