@@ -15,7 +15,7 @@ from textwrap import indent, wrap
 from typing import Any
 
 from minipd.cinn.codegen.numba_source import numba_source
-from minipd.cinn.compile import function_of
+from minipd.cinn.compile import made_of
 from minipd.cinn.frontend import FusionTracker, build_groups, bytes_moved
 from minipd.cinn.frontend.tracker import Decision, Edge
 from minipd.cinn.frontend.traffic import bytes_of_op
@@ -23,7 +23,8 @@ from minipd.cinn.ir.ast import Function
 from minipd.cinn.ir.printer import text
 from minipd.cinn.lower import CannotLower
 from minipd.cinn.parts import prepare
-from minipd.cinn.schedule import ScheduleError
+from minipd.cinn.schedule.errors import ScheduleError
+from minipd.cinn.schedule.trace import Trace
 from minipd.ir.operation import Operation
 from minipd.ir.program import Program
 from minipd.ir.schema import is_attribute_only
@@ -44,8 +45,9 @@ class KernelReport:
 
     number: of the group among the part's.  pattern: its kind.  operators: by name, as edges have them.
     bytes_apart, bytes_fused: what the operators move one by one, and what the kernel moves.
-    edges: those between its operators.  function: its loops, scheduled; lowered: before; steps: the schedule, a line
-    each; source: the code.  same_as: the number of an earlier group with the same kernel.
+    edges: those between its operators.  lowered: its loops, one nest for each operator; trace: the primitives that
+    schedule it; tactics: (name, number of its first step, of the step behind its last); function: the loops then;
+    source: the code.  same_as: the number of an earlier group with the same kernel.
     problem: why it stays library kernels; then there is none of these.
     """
 
@@ -57,7 +59,8 @@ class KernelReport:
     edges: tuple[Edge, ...]
     name: str = ""
     lowered: Function | None = None
-    steps: tuple[str, ...] = ()
+    trace: Trace = Trace()
+    tactics: tuple[tuple[str, int, int], ...] = ()
     function: Function | None = None
     source: str = ""
     same_as: int | None = None
@@ -81,12 +84,17 @@ class KernelReport:
         again = f", the same as group {self.same_as}'s" if self.same_as is not None else ""
         return f"group {self.number}, {self.pattern}: {len(self.operators)} operators, {made}{again}"
 
+    @property
+    def steps(self) -> list[str]:
+        """The schedule: its primitives as they are called, with the tactic where one begins."""
+        begins = {first: name for name, first, behind in self.tactics if behind > first}
+        return [f"{step}    # {begins[i]}" if i in begins else str(step) for i, step in enumerate(self.trace.steps)]
+
     def _made(self) -> list[str]:
-        assert self.function is not None
-        found = [] if self.lowered is None else ["  loops as lowered:", indent(text(self.lowered).rstrip(), "    ")]
-        if self.steps:
-            found += ["  schedule:", *(f"    {step}" for step in self.steps)]
-        return [*found, "  loops as scheduled:", indent(text(self.function).rstrip(), "    "),
+        assert self.function is not None and self.lowered is not None
+        return ["  loops as lowered:", indent(text(self.lowered).rstrip(), "    "),
+                "  schedule:", *(f"    {step}" for step in self.steps),
+                "  loops as scheduled:", indent(text(self.function).rstrip(), "    "),
                 "  code:", indent(self.source.rstrip(), "    ")]
 
 
@@ -262,12 +270,13 @@ def _kernel(number: int, op: Operation, tracker: FusionTracker, known: dict[str,
     facts: dict[str, Any] = {"number": number, "pattern": str(group.kind), "operators": group.operators, "edges": edges,
                              "bytes_apart": apart, "bytes_fused": bytes_of_op(op)}
     try:
-        function = function_of(op)
+        made = made_of(op)
     except (CannotLower, ScheduleError) as problem:
         return KernelReport(**facts, problem=str(problem))
-    name = function.name
-    before = known.setdefault(name, number)
-    return KernelReport(**facts, name=name, function=function, source=numba_source(function),
+    function, scheduled = made.function, made.scheduled
+    before = known.setdefault(function.name, number)
+    return KernelReport(**facts, name=function.name, lowered=made.lowered, trace=scheduled.trace,
+                        tactics=scheduled.tactics, function=function, source=numba_source(function),
                         same_as=None if before == number else before)
 
 

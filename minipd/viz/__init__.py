@@ -12,6 +12,7 @@
     viz.run(prof.spans)                         what a profiler has measured
     viz.groups(p)                               what the compiler fuses
     viz.loops(p)                                the loop nests that come of it
+    viz.steps(p)                                how they came about: the nests after each primitive
     viz.mesh(m)                                 ranks, and who talks to whom
     viz.tensor(t), viz.sharding(shape, ...)     which rank holds which piece
     viz.reshard(shape, mesh, src, dst)          the steps, and what they send
@@ -34,7 +35,7 @@ import importlib
 from typing import Any
 
 __all__ = ["changes", "dependencies", "groups", "layers", "loops", "matches", "memory", "mesh", "placed", "program",
-           "reshard", "run", "schedule", "sharding", "streams", "tape", "tensor", "timeline", "use_def"]
+           "reshard", "run", "schedule", "sharding", "steps", "streams", "tape", "tensor", "timeline", "use_def"]
 
 #: name -> the drawer's module.  They are imported when asked for: each belongs to a floor, which may be closed.
 DRAWERS = {
@@ -42,7 +43,8 @@ DRAWERS = {
     "changes": "passes.changes", "matches": "passes.matches",
     "layers": "ir.layers", "memory": "executor.memory",
     "dependencies": "executor.dependencies", "streams": "executor.timeline", "run": "executor.timeline",
-    "loops": "cinn.loops", "mesh": "dist.mesh", "tensor": "dist.sharding", "sharding": "dist.sharding",
+    "loops": "cinn.loops", "steps": "cinn.steps",
+    "mesh": "dist.mesh", "tensor": "dist.sharding", "sharding": "dist.sharding",
     "reshard": "dist.reshard", "placed": "dist.placed",
     "schedule": "parallel.timeline", "timeline": "parallel.timeline",
 }

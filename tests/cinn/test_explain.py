@@ -34,7 +34,8 @@ def test_a_formula_is_one_kernel_each_way():
     assert kernel.bytes_apart > 3 * kernel.bytes_fused and found.bytes_after < found.bytes_before / 4
     assert all(edge.fused for edge in found.edges)
     assert [edge.downstream.rpartition("_")[0] for edge in kernel.edges][:2] == ["sum", "divide"]
-    for word in ("why one kernel:", "fused by SinkTrivialPattern", "loops as scheduled:", "parallel for (i",
+    for word in ("why one kernel:", "fused by SinkTrivialPattern", "loops as lowered:", "ScheduleBlock(root)",
+                 "schedule:", "s.vectorize('j", "# ComputeAt", "loops as scheduled:", "parallel for (i",
                  "np.float32(256.0)", "6 calls become 1"):
         assert word in str(found)
 
@@ -103,7 +104,7 @@ def test_programs_and_compiled_functions():
 def test_it_is_a_page_in_a_notebook(tmp_path):
     found = explain(rms_norm, wanting(8, 16), wanting(16))
     page = found._repr_html_()
-    assert page.count("<details") >= 6 and page.count("<svg") == 4              # groups and loops, each way
+    assert page.count("<details") >= 6 and page.count("<svg") == 6              # groups, schedule, loops, each way
     for word in ("fusion group: ", "ReduceTree+Trivial", "SinkTrivialPattern", f"def {found.kernels[0].name}"):
         assert word in page
     found.save(tmp_path / "p.html")

@@ -70,6 +70,7 @@ def words(path):
     ("use-def {dir}/p.pir --value %0", "use 0: operand 0", "use-def chain of %0"),
     ("groups {file}:norm", "fusion group", "sqrt"),
     ("loops {file}:norm", "parallel for (i, 0, x0.shape[0])", "vectorize for (j"),
+    ("steps {file}:norm", "s.simple_compute_at(", "s.vectorize('j"),
     ("mesh dp=2,tp=3", "rank 5: dp 1, tp 2", "mesh dp = 2, tp = 3"),
     ("tensor w:f32[5_tp,8] --mesh tp=4", "rank 2: [1, 8] from [4, 0]", "w: f32[5_tp, 8]"),
     ("reshard f32[4,6]{{P_tp}} f32[4_tp,6] --mesh tp=2", "reduce_scatter over tp: each rank sends 48 B, 96 B in all",
@@ -155,7 +156,8 @@ def test_help_lists_everything(capsys):
         main(["draw", "--help"])
     text = capsys.readouterr().out
     assert all(f"\n    {name} " in text for name in
-               ("tape", "program", "matches", "use-def", "groups", "loops", "mesh", "tensor", "reshard", "schedule"))
+               ("tape", "program", "matches", "use-def", "groups", "loops", "steps", "mesh", "tensor", "reshard",
+                "schedule"))
 
 
 def test_a_closed_floor_closes_its_pictures():

@@ -12,6 +12,7 @@ from minipd.cinn.explanation import Explanation, KernelReport, Part
 from minipd.cinn.frontend.tracker import Edge
 from minipd.viz.cinn.groups import Grouped, groups
 from minipd.viz.cinn.loops import loops
+from minipd.viz.cinn.steps import frames_of, strip
 from minipd.viz.ir.layers import Page
 
 __all__ = ["page"]
@@ -48,8 +49,10 @@ def _kernel(kernel: KernelReport) -> str:
     if kernel.problem:
         parts.append(_paragraph(f"stays library kernels: {kernel.problem}"))
     elif kernel.function is not None and kernel.same_as is None:
-        if kernel.steps:
-            parts.append(_folded("schedule", _code("\n".join(kernel.steps))))
+        if kernel.lowered is not None:
+            drawn = strip(frames_of(kernel.lowered, kernel.trace, kernel.tactics), f"the schedule of {kernel.name}")
+            parts.append(_folded("schedule", _code("\n".join(kernel.steps)) +
+                                 f'<div class="picture">{drawn.inline()}</div>'))
         parts.append(_folded("loops", f'<div class="picture">{loops(kernel.function, kernel.name).inline()}</div>'))
         parts.append(_folded("code", _code(kernel.source)))
     return _folded(kernel.summary, "".join(parts))

@@ -1,4 +1,4 @@
-"""`minipd draw` tape, program, matches, layers, memory, use-def, groups, loops."""
+"""`minipd draw` tape, program, matches, layers, memory, use-def, groups, loops, steps."""
 
 from __future__ import annotations
 
@@ -207,6 +207,20 @@ def loops(given: Namespace) -> Picture:
         raise InputError("a program of which the compiler makes loops", f"{given.what}, which stays library kernels",
                          "draw its fusion groups: minipd draw groups")
     return viz.loops(functions, f"loop nests of {given.what}"), loops_text(functions)
+
+
+def steps(given: Namespace) -> Picture:
+    from minipd.viz.cinn.steps import schedules_of
+    loaded = program_of(given)
+    lines = []
+    for name, frames in schedules_of(loaded):
+        lines.append(f"# {name}")
+        lines += [f"{frame.caption}    # {frame.above}" if frame.above else frame.caption
+                  for frame in frames if frame.caption]
+    if not lines:
+        raise InputError("a program of which the compiler makes loops", f"{given.what}, which stays library kernels",
+                         "draw its fusion groups: minipd draw groups")
+    return viz.steps(loaded, title=f"schedules of {given.what}"), "\n".join(lines)
 
 
 def _graph(picture: Svg) -> Picture:

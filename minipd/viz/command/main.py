@@ -35,6 +35,8 @@ THINGS = (
     Drawn("use-def", "who makes a value, and who reads it", graphs.value_arguments, graphs.use_def),
     Drawn("groups", "a program in its fusion groups", graphs.part_arguments, graphs.groups),
     Drawn("loops", "the loop nests of the fusion groups", graphs.program_arguments, graphs.loops),
+    Drawn("steps", "how the loop nests came about: the nests after each primitive", graphs.program_arguments,
+          graphs.steps),
     Drawn("mesh", "the ranks of a mesh", shards.mesh_arguments, shards.mesh),
     Drawn("tensor", "which rank holds which piece of a tensor", shards.tensor_arguments, shards.tensor),
     Drawn("reshard", "the steps from one sharding to another", shards.reshard_arguments, shards.reshard),
