@@ -15,7 +15,7 @@ from minipd.cinn.schedule.nests import Cache, Nests, inside
 from minipd.cinn.schedule.primitives.cache import cache_read, cache_write
 from minipd.cinn.schedule.primitives.compute_at import compute_at, reverse_compute_at
 from minipd.cinn.schedule.primitives.inline import compute_inline, reverse_compute_inline
-from minipd.cinn.schedule.primitives.kinds import bind, parallel, unroll, vectorize
+from minipd.cinn.schedule.primitives.kinds import bind, check_kinds, parallel, unroll, vectorize
 from minipd.cinn.schedule.primitives.loops import add_unit_loop, fuse, reorder, split, split_evenly
 from minipd.cinn.schedule.primitives.marks import annotate, sync_threads, unannotate
 from minipd.cinn.schedule.primitives.rfactor import rfactor
@@ -70,7 +70,9 @@ class IRSchedule:
         if primitive not in PRIMITIVES:
             raise ScheduleError(f"no primitive {primitive!r}; there are {', '.join(PRIMITIVES)}")
         function, made = PRIMITIVES[primitive](self._nests, *args)
-        self._nests = Nests(function, self._cache)
+        nests = Nests(function, self._cache)
+        check_kinds(nests, f"{primitive}({', '.join(map(str, args))})")
+        self._nests = nests
         outputs = () if made is None else (made,) if isinstance(made, str) else tuple(made)
         self._steps.append(Step(primitive, tuple(tuple(a) if isinstance(a, list) else a for a in args), outputs))
         return made

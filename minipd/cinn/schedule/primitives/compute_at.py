@@ -141,9 +141,8 @@ def _moved(nests: Nests, stmt: ScheduleBlock, target: For, ranges: dict[str, Ran
             position = position + Poly.atom(Var(name))
         value = position.expr
         values.append(value)
-        if known is not None and not _within(nests, position, dict(loops), v.extent):
-            inside_ = binary("lt", value, v.extent)
-            predicate = inside_ if predicate is None else binary("and", predicate, inside_)
+        for condition in [] if known is None else _bounded(nests, position, dict(loops), v.extent):
+            predicate = condition if predicate is None else binary("and", predicate, condition)
     new: Stmt = replace(stmt, iter_values=tuple(values), predicate=predicate)
     for name, extent in reversed(loops):
         new = For(name, extent, new)
@@ -205,8 +204,14 @@ def _folded(nests: Nests, block: str) -> set[str]:
     return kinds["R"] - kinds["S"]
 
 
-def _within(nests: Nests, position: Poly, loops: dict[str, Expr], extent: Expr) -> bool:
-    """Whether a position is seen to be less than the extent."""
+def _bounded(nests: Nests, position: Poly, loops: dict[str, Expr], extent: Expr) -> list[Expr]:
+    """What is to be asked so that a position lies within an extent, unless that is seen.  The blocks around, too, may
+    have a predicate that leaves out what lies outside, at either end where they go backwards."""
     own = {name: p for name, n in loops.items() if (p := poly(n, {}, {})) is not None}
     between, size = bounds_of(position, {**nests.extents, **own}), poly(extent, {}, {})
-    return between is not None and size is not None and (size - Poly.number(1) - between[1]).is_natural
+    asked = []
+    if between is None or not between[0].is_natural:
+        asked.append(binary("ge", position.expr, 0))
+    if between is None or size is None or not (size - Poly.number(1) - between[1]).is_natural:
+        asked.append(binary("lt", position.expr, extent))
+    return asked
