@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from minipd.cinn.ir.printer import text
 from minipd.cinn.ir.verify import verify
+from minipd.cinn.ir.walk import loops
 from minipd.cinn.schedule.errors import ScheduleError
 from minipd.cinn.schedule.ir_schedule import PRIMITIVES, IRSchedule
 from minipd.cinn.schedule.trace import Trace
@@ -38,6 +39,7 @@ def check(data, steps):
         told = f"{text(f.function)}\n{s.trace}\n{text(s.function)}"
         try:
             verify(s.function)
+            assert not any(loops(x.body) for x in loops(s.function.body) if x.kind == "vector")
             got = f.run(s.function, shuffle=len(s.trace.steps))
         except Exception as error:
             raise AssertionError(f"{error}\n{told}") from error

@@ -209,7 +209,7 @@ def _bounded(nests: Nests, position: Poly, loops: dict[str, Expr], extent: Expr)
     have a predicate that leaves out what lies outside, at either end where they go backwards."""
     own = {name: p for name, n in loops.items() if (p := poly(n, {}, {})) is not None}
     between, size = bounds_of(position, {**nests.extents, **own}), poly(extent, {}, {})
-    asked = []
+    asked: list[Expr] = []
     if between is None or not between[0].is_natural:
         asked.append(binary("ge", position.expr, 0))
     if between is None or size is None or not (size - Poly.number(1) - between[1]).is_natural:

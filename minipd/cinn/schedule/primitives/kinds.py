@@ -10,7 +10,7 @@ from minipd.cinn.schedule.errors import ScheduleError
 from minipd.cinn.schedule.nests import Nests, inside
 from minipd.cinn.schedule.primitives.loops import split
 
-__all__ = ["bind", "check_memory", "parallel", "unroll", "vectorize"]
+__all__ = ["bind", "check_kinds", "parallel", "unroll", "vectorize"]
 
 
 def parallel(nests: Nests, loop: str) -> tuple[Function, None]:
@@ -64,12 +64,20 @@ def bind(nests: Nests, loop: str, axis: str) -> tuple[Function, None]:
     if any(x.kind in THREAD_AXES for x in outer) and any(x.kind in BLOCK_AXES for x in inner):
         raise ScheduleError(f"{what}: expected loops over threads inside those over blocks")
     _check_apart(nests, found, what, True, "")
-    function = _as_kind(nests, found, axis)
-    check_memory(Nests(function, nests.cache), what)
-    return function, None
+    return _as_kind(nests, found, axis), None
 
 
-def check_memory(nests: Nests, what: str) -> None:
+def check_kinds(nests: Nests, what: str) -> None:
+    """Refuse what no primitive may leave: a loop inside a vector, and a GPU array that is not where it is read."""
+    for place in nests.loops.values():
+        for x in place.around:
+            if x.kind == "vector":
+                raise ScheduleError(f"{what}: there would be a loop in {x.var}, which is a vector")
+    if any(isinstance(p.stmt, For) and p.stmt.kind in GPU_AXES for p in nests.loops.values()):
+        _check_memory(nests, what)
+
+
+def _check_memory(nests: Nests, what: str) -> None:
     """Refuse where a GPU block or a thread reads what another one has written to an array of its own.
 
     A "local" array belongs to a thread, a "shared" one to a block, where these are loops around its use; else it is

@@ -9,7 +9,6 @@ from minipd.cinn.ir.walk import rename
 from minipd.cinn.schedule.dependences import precedes
 from minipd.cinn.schedule.errors import ScheduleError
 from minipd.cinn.schedule.nests import Nests, unconditional
-from minipd.cinn.schedule.primitives.kinds import check_memory
 
 __all__ = ["set_buffer"]
 
@@ -32,9 +31,7 @@ def set_buffer(nests: Nests, block: str, place: str) -> tuple[Function, None]:
         raise ScheduleError(f"{what}: {buffer} is an output; expected a temporary")
     if place in MEMORIES:
         heads = [replace(x, memory=place) if x is alloc else x for x in nests.heads]  # type: ignore[arg-type]
-        function = nests.edited({}, heads)
-        check_memory(Nests(function, nests.cache), what)
-        return function, None
+        return nests.edited({}, heads), None
     outputs = [p.name for p in nests.function.params if p.output]
     if place not in outputs:
         raise ScheduleError(f"{what}: expected {', '.join(MEMORIES)} or an output: {', '.join(outputs)}")
