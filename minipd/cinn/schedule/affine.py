@@ -109,7 +109,7 @@ def poly(e: Expr, env: Env, extents: Env) -> Poly | None:
     >>> value = binary("floordiv", binary("add", binary("mul", i, 8), j), 4)
     >>> from minipd.cinn.ir.printer import text
     >>> text(poly(value, {}, {"j": Poly.number(4)}).expr), text(poly(value, {}, {}).expr)
-    ('i * 2', '(i * 8 + j) // 4')
+    ('i * 2', 'i * 2 + j // 4')
     """
     match e:
         case Const(value=value):
