@@ -78,15 +78,15 @@ def test_truth():
 
 def test_what_stays():
     becomes("v + w", binary("add", V, W))
-    becomes("v * 2.0", binary("mul", V, f(2)))
-    becomes("max(v, 0.0)", binary("max", V, f(0)))
-    becomes("v < 0.0", binary("lt", V, f(0)))
+    becomes("v * 2.0f", binary("mul", V, f(2)))
+    becomes("max(v, 0.0f)", binary("max", V, f(0)))
+    becomes("v < 0.0f", binary("lt", V, f(0)))
 
 
 def test_deep_inside():
     becomes("i * 8", binary("floordiv", binary("add", binary("mul", I, 8), 0), 1))
     e = binary("mul", unary("exp", binary("add", V, f(0))), f(1))
-    check("exp(v)", lambda: text(simplify_expression(e)), "exp(v + 0.0) * 1.0")
+    check("exp(v)", lambda: text(simplify_expression(e)), "exp(v + 0.0f) * 1.0f")
 
 
 def value(e, **scalars):
