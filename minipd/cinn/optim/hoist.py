@@ -7,7 +7,8 @@
                                                     }
 
 A hoisted load is in bounds whenever the loop around it runs, also where this loop has no iterations: parameters are
-indexed by the variables of the loops that they belong to, and 0-D ones by nothing.
+indexed by the variables of the loops that they belong to, and 0-D ones by nothing.  Out of a loop that a condition made
+shorter in some iterations of those around (its extent has a variable), only 0-D ones are hoisted.
 """
 
 from __future__ import annotations
@@ -30,7 +31,16 @@ from minipd.cinn.ir.ast import (
     Store,
     Var,
 )
-from minipd.cinn.ir.walk import buffers_written, loads, map_bodies, map_children, map_expressions, names, substitute
+from minipd.cinn.ir.walk import (
+    buffers_written,
+    loads,
+    map_bodies,
+    map_children,
+    map_expressions,
+    names,
+    substitute,
+    walk,
+)
 from minipd.cinn.optim.merge import merge
 from minipd.cinn.optim.tree import Names, accumulated, declared, stmts_of
 
@@ -65,7 +75,11 @@ def _lifted(loop: For, taken: Names, originals: dict[str, str]) -> tuple[list[St
     before: list[Stmt] = []
     renamed: dict[str, Expr] = {}
 
+    may_be_skipped = bool(names(loop.extent))
+
     def fixed(e: Expr) -> bool:
+        if may_be_skipped and any(isinstance(x, Load) and x.index for x in walk(e)):
+            return False
         return not names(e) & varying and not loads(e) & written
 
     def lift(e: Expr) -> Expr:
