@@ -45,7 +45,7 @@ Pass = Callable[[Function], Function]
 PASSES: tuple[Pass, ...] = (
     remove_schedule_block, unroll_loops, simplify_indices, if_fusion, entail_loop_condition, merge, forward_stores,
     simplify, update_buffer_axis, buffers_to_scalars, reduce_in_registers, lower_reduce, merge,
-    rearrange_load_instruction, share, merge, eliminate_invariant_loop, simplify, short_names)
+    rearrange_load_instruction, share, eliminate_invariant_loop, simplify, short_names)
 
 
 def finalize(function: Function) -> Function:

@@ -10,6 +10,7 @@ Positions that are made of more than one loop variable get a name, too: `i = i_c
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 from minipd.cinn.ir.ast import (
@@ -42,7 +43,8 @@ from minipd.cinn.ir.walk import (
     own_expressions,
     walk,
 )
-from minipd.cinn.optim.tree import accumulated, declared, numbered
+from minipd.cinn.optim.merge import merge
+from minipd.cinn.optim.tree import Names, accumulated, declared, numbered
 
 __all__ = ["share"]
 
@@ -53,16 +55,28 @@ def share(function: Function) -> Function:
     """Expressions of floats and bools, and compound positions, that stand in one sequence more than once get a name;
     what reads an accumulator, or a buffer that the sequence writes, is left alone."""
     loop_vars = {x.var for x in loops(function.body)}
+    everything = Names(function)
+    positions: dict[Expr, str] = {}             # one name for one position, wherever it occurs
+    originals: dict[str, str] = {}
+
+    def name_for(e: Expr, taken: set[str]) -> str:
+        if e.dtype != INT64:
+            return numbered("t", taken)
+        if e not in positions:
+            letter = min(names(e) & loop_vars, key=len).split("_")[0]
+            positions[e] = everything.unused(letter)
+            originals[positions[e]] = letter
+        return positions[e]
 
     def go(s: Stmt, around: set[str]) -> Stmt:
         if isinstance(s, Seq):
-            s = _shared(s, around | declared(s), loop_vars)
+            s = _shared(s, around | declared(s), loop_vars, name_for)
             around = around | {x.name for x in s.stmts if isinstance(x, Let | Init)}
         return map_bodies(lambda x: go(x, around), s)
-    return replace(function, body=go(function.body, {p.name for p in function.params} | loop_vars))
+    return merge(replace(function, body=go(function.body, {p.name for p in function.params} | loop_vars)), originals)
 
 
-def _shared(s: Seq, taken: set[str], loop_vars: set[str]) -> Seq:
+def _shared(s: Seq, taken: set[str], loop_vars: set[str], name_for: Callable[[Expr, set[str]], str]) -> Seq:
     body = list(s.stmts)
     written, varying = buffers_written(s), accumulated(s)
     while True:
@@ -72,18 +86,12 @@ def _shared(s: Seq, taken: set[str], loop_vars: set[str]) -> Seq:
         known = next((x.name for x in body if isinstance(x, Let) and x.value == found), None)
         first = next(n for n, x in enumerate(body) if _count(x, found))
         if known is None or not (isinstance(body[first], Let) and body[first].value == found):  # type: ignore[union-attr]
-            known = numbered(_name_for(found, loop_vars), taken)
+            known = name_for(found, taken)
             taken.add(known)
             body.insert(first, Let(known, found))
         name = Var(known, found.dtype)
         body[first + 1:] = [_replaced(x, found, name) for x in body[first + 1:]]
     return s if len(body) == len(s.stmts) and tuple(body) == s.stmts else Seq(tuple(body))
-
-
-def _name_for(e: Expr, loop_vars: set[str]) -> str:
-    if e.dtype != INT64:
-        return "t"
-    return min(names(e) & loop_vars, key=len).split("_")[0]
 
 
 def _largest_repeated(body: list[Stmt], written: set[str], varying: set[str], loop_vars: set[str]) -> Expr | None:
