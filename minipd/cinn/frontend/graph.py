@@ -46,7 +46,7 @@ def is_free(op: Operation) -> bool:
     match compute:
         case Fill():
             return not tensor_operands(op) and _lowers(op)      # (full_like reads the shape of another tensor)
-        case Broadcast() | Indexed() if op.num_results() == 1:
+        case Broadcast() | Indexed() if op.num_results() == 1 and tensor_operands(op):      # (eye reads nothing)
             return _is_seen_in_rows(op, compute) and _lowers(op)
     return False
 
