@@ -19,7 +19,8 @@ from minipd.cinn.ir.interpreter import LoopError, interpret
 from minipd.cinn.ir.printer import text
 from minipd.cinn.lower import lower
 from minipd.cinn.overwriting import overwritable
-from minipd.cinn.schedule import Options, explain, schedule
+from minipd.cinn.optim import finalize
+from minipd.cinn.schedule import ScheduleConfig, schedule
 from minipd.cinn.schedule.loops import dependences
 from minipd.decomposition import decompose
 from minipd.executor import Executor, Scope
@@ -31,6 +32,11 @@ from minipd.static import InputSpec
 def traced(f, *shapes, dtype="float32"):
     """The program of f on inputs x0, x1, ... of these shapes."""
     return trace(f, *(InputSpec(list(s), dtype, f"x{i}") for i, s in enumerate(shapes))).program
+
+
+def loops(function, **config):
+    """What code is written from: scheduled by the tactics, and finished."""
+    return finalize(schedule(function, ScheduleConfig(**config)).function)
 
 
 # %% [markdown]
@@ -152,7 +158,7 @@ program = traced(F.softmax, (4, 8))
 prepare(program)
 group, = build_groups(program)
 softmax = lower(group, "softmax")
-viz.loops(softmax)
+viz.loops(loops(softmax, keep_cost=100, without=("Bind", "Vectorize")))
 
 # %% [markdown]
 # Three ways to run it: the group with library kernels (that is what it *means*), the loops in the interpreter, and
@@ -194,19 +200,17 @@ for body in (Store("y", (i,), one), Accumulate("s", "add", one), Store("y", (zer
 # %% [markdown]
 # ## Schedules
 #
-# What is done to the softmax, step by step (the headings only; print all of `explain` to see the functions):
+# What is done to the softmax, step by step, and what comes out:
 
 # %%
-for line in explain(softmax).splitlines():
-    if line.startswith("##"):
-        print(line)
-viz.loops(schedule(softmax))
+print(schedule(softmax).trace)
+viz.loops(loops(softmax))
 
 # %% [markdown]
-# If keeping an exponential were not worth it, there would be no `cache_row`, and e^(x - m) would be computed twice:
+# If keeping an exponential were not worth it, there would be no `set_buffer`, and e^(x - m) would be computed twice:
 
 # %%
-viz.loops(schedule(softmax, Options(keep_cost=100)))
+viz.loops(loops(softmax, keep_cost=100))
 
 # %% [markdown]
 # A sum over everything meets in its accumulator. It is cut into chunks, each with an accumulator of its own. How many
@@ -216,7 +220,7 @@ viz.loops(schedule(softmax, Options(keep_cost=100)))
 program = traced(lambda x: (x * x).sum(), (1 << 20,))
 prepare(program)
 total, = build_groups(program)
-viz.loops(schedule(lower(total, "total")))
+viz.loops(loops(lower(total, "total")))
 
 # %% [markdown]
 # What the blocks in it are for: 0.1 added a million times, one after the other, and in blocks. The error of the sum,
@@ -235,7 +239,7 @@ for size in (1, 16, 256, 1024, 4096, 65536):
 # The text that numba compiles:
 
 # %%
-print(numba_source(schedule(softmax)))
+print(numba_source(loops(softmax)))
 
 # %% [markdown]
 # Compiled and run. NaN and infinity come through: the second row has a NaN, in the third the last element is masked.
@@ -258,7 +262,7 @@ for name, f, shapes in (("softmax", F.softmax, [(4, 8)]), ("rms norm", norm, [(8
     program = traced(f, *shapes)
     prepare(program)
     group, = build_groups(program)
-    print(f"{name:12} {overwritable(lower(group))}")
+    print(f"{name:12} {overwritable(loops(lower(group)))}")
 
 # %% [markdown]
 # The weight of the norm is read again in every row, so nothing may be written over it. And what if a kernel looks at
@@ -278,6 +282,6 @@ print(overwritable(ahead))
 # ## Try
 #
 # * Write a function of five element-wise operators and one reduction, and predict its bytes before and after.
-# * `traced(lambda x: F.softmax(x, 0), (64, 288))`: why is there no group? When is a column's maximum known?
-# * Change `schedule`'s `Options(block=..., chunks=...)` for the sum, and print what comes out.
+# * `traced(lambda x: F.softmax(x, 0), (64, 288))`: what does the outer loop run over? When is a column's maximum known?
+# * Change `loops(..., block=..., chunks=...)` for the sum, and print what comes out.
 # * Then the exercises: `make exercise-4`.

@@ -15,6 +15,7 @@ from minipd.cinn.frontend import build_groups, bytes_moved
 from minipd.cinn.frontend.traffic import bytes_of_op
 from minipd.cinn.ir.ast import Function
 from minipd.cinn.lower import lower
+from minipd.cinn.optim import finalize
 from minipd.cinn.schedule import schedule
 from minipd.ir.program import Program
 from minipd.ir.traced import trace
@@ -31,9 +32,9 @@ def softmax(*shape: int) -> Program:
 
 
 def softmax_loops() -> Function:
-    """The function of its one group, as it is lowered."""
+    """The function of its one group, scheduled."""
     group, = build_groups(softmax(64, 288))
-    return lower(group, "softmax")
+    return finalize(schedule(lower(group, "softmax")).function)
 
 
 def traffic() -> Svg:
@@ -72,7 +73,7 @@ def cycle() -> Svg:
 def pictures() -> dict[str, Svg]:
     """File name -> picture."""
     return {"bytes.svg": traffic(), "cycle.svg": cycle(),
-            "softmax_loops.svg": viz.loops(schedule(softmax_loops()), "The scheduled loops of a softmax")}
+            "softmax_loops.svg": viz.loops(softmax_loops(), "The scheduled loops of a softmax")}
 
 
 if __name__ == "__main__":
