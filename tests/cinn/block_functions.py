@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import strategies as st
 
 from minipd.cinn.ir.ast import (
     GPU_AXES,
@@ -36,17 +35,17 @@ class RandomFunction:
     function, inputs, shapes (of the outputs), want (the outputs).
     """
 
-    def __init__(self, draw, most=6, known=None):
-        self.draw = draw
-        self.sizes = {a: draw(st.integers(1, 3)) for a in AXES}
-        self.known = draw(st.booleans()) if known is None else known
-        self.extents = {a: index(n) if self.known else Dim("x0", k) for k, (a, n) in enumerate(self.sizes.items())}
-        self.axes = {"x0": "ijk", "x1": "".join(draw(st.permutations("ij"))), "x2": "k"}
+    def __init__(self, rng, most=6):
+        self.rng = rng
+        self.sizes = {a: rng.randint(1, 3) for a in AXES}
+        known = rng.random() < 0.5
+        self.extents = {a: index(n) if known else Dim("x0", k) for k, (a, n) in enumerate(self.sizes.items())}
+        self.axes = {"x0": "ijk", "x1": rng.choice(["ij", "ji"]), "x2": "k"}
         self.allocs, self.nests = [], []
-        for _ in range(draw(st.integers(1, most))):
+        for _ in range(rng.randint(1, most)):
             self.operator()
         made = [n for n in self.axes if n.startswith("t")]
-        wanted = dict.fromkeys([made[-1], draw(st.sampled_from(made))])
+        wanted = dict.fromkeys([made[-1], rng.choice(made)])
         params = [Param(x, INT64, len(self.axes[x])) for x in ("x0", "x1", "x2")]
         self.shapes = []
         for n, t in enumerate(wanted):
@@ -55,8 +54,8 @@ class RandomFunction:
             self.shapes.append(tuple(self.sizes[a] for a in own))
             self.block(f"y{n}", Store(f"y{n}", tuple(Var(f"v{a}") for a in own), self.element(t, own)), own)
         self.function = Function("random", tuple(params), Seq((*self.allocs, *self.nests)))
-        rng = np.random.default_rng(draw(st.integers(0, 9)))
-        self.inputs = [rng.integers(-4, 5, tuple(self.sizes[a] for a in self.axes[x])) for x in ("x0", "x1", "x2")]
+        numbers = np.random.default_rng(rng.randint(0, 9))
+        self.inputs = [numbers.integers(-4, 5, tuple(self.sizes[a] for a in self.axes[x])) for x in ("x0", "x1", "x2")]
         self.want = self.run(self.function)
 
     def run(self, function, shuffle=None):
@@ -83,28 +82,28 @@ class RandomFunction:
         at = []
         for a in self.axes[name]:
             near = [b for b in axes if self.sizes[b] == self.sizes[a] and self.extents[b] == self.extents[a]]
-            way = self.draw(st.sampled_from(["own"] * 8 + ["back", "start", "other"]))
+            way = self.rng.choice(["own"] * 8 + ["back", "start", "other"])
             if a not in axes or way == "start":
                 at.append(index(0))
             elif way == "back":
                 at.append(binary("sub", binary("sub", self.extents[a], 1), Var(f"v{a}")))
             elif way == "other" and near:
-                at.append(Var(f"v{self.draw(st.sampled_from(near))}"))
+                at.append(Var(f"v{self.rng.choice(near)}"))
             else:
                 at.append(Var(f"v{a}"))
         return Load(name, tuple(at), INT64)
 
     def operator(self):
-        draw = self.draw
+        rng = self.rng
         names = list(self.axes)
-        a, b = draw(st.sampled_from(names[-3:])), draw(st.sampled_from(names))
+        a, b = rng.choice(names[-3:]), rng.choice(names)
         axes = list(dict.fromkeys(self.axes[a] + self.axes[b]))
-        if draw(st.integers(0, 3)) == 0:
-            axes = draw(st.permutations(axes))
-        kind = draw(st.sampled_from(["binary", "binary", "binary", "fold", "fold", "lets", "pieces"]))
+        if rng.randint(0, 3) == 0:
+            axes = rng.sample(axes, len(axes))
+        kind = rng.choice(["binary", "binary", "binary", "fold", "fold", "lets", "pieces"])
         if kind == "fold" and axes:
-            folded = draw(st.sets(st.sampled_from(axes), min_size=1))
-            op = draw(st.sampled_from(["add", "add", "max", "min", "mul"]))
+            folded = {rng.choice(axes) for _ in range(rng.randint(1, 3))}
+            op = rng.choice(["add", "add", "max", "min", "mul"])
             value = self.element(a, axes)
             kept = [x for x in axes if x not in folded]
             name, at = self.new(kept)
@@ -117,10 +116,10 @@ class RandomFunction:
             c = Var("c", INT64)
             body = Seq((Let("c", binary("mul", x, 3)), Store(name, at, binary("sub", binary("mul", c, y), c))))
         elif kind == "pieces" and axes:
-            cond = binary("lt", Var(f"v{draw(st.sampled_from(axes))}"), draw(st.integers(0, 3)))
+            cond = binary("lt", Var(f"v{rng.choice(axes)}"), rng.randint(0, 3))
             body = IfThenElse(cond, Store(name, at, x), Store(name, at, binary("add", y, const(1, INT64))))
         else:
-            body = Store(name, at, binary(draw(st.sampled_from(["add", "sub", "mul", "max"])), x, y))
+            body = Store(name, at, binary(rng.choice(["add", "sub", "mul", "max"]), x, y))
         self.block(name, body, axes)
 
 
@@ -130,35 +129,35 @@ WEIGHTS = {"split": 3, "split_evenly": 2, "fuse": 2, "reorder": 3, "add_unit_loo
            "rfactor": 2, "set_buffer": 2, "compute_at": 5, "reverse_compute_at": 5, "cache_read": 2, "cache_write": 2}
 
 
-def arguments(draw, s, primitive):
+def arguments(rng, s, primitive):
     """Arguments that may fit a primitive; None where there are none."""
     blocks = s.get_all_blocks()
-    block = draw(st.sampled_from(blocks))
+    block = rng.choice(blocks)
     own = s.get_loops(block)
     everywhere = sorted({loop for b in blocks for loop in s.get_loops(b)})
     if not own or not everywhere:
         return None
-    loop = draw(st.sampled_from(own))
+    loop = rng.choice(own)
     match primitive:
         case "split":
-            return (loop, draw(st.sampled_from([(-1, 2), (-1, 3), (2, -1), (2, 2), (-1, 2, 2), (4, 1)])))
+            return (loop, rng.choice([(-1, 2), (-1, 3), (2, -1), (2, 2), (-1, 2, 2), (4, 1)]))
         case "split_evenly":
-            return (loop, draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.sampled_from([None, 2, 3])))
+            return (loop, rng.randint(1, 3), rng.randint(1, 2), rng.choice([None, 2, 3]))
         case "fuse":
             at = own.index(loop)
-            return (tuple(own[at:at + draw(st.integers(2, 3))]),)
+            return (tuple(own[at:at + rng.randint(2, 3)]),)
         case "reorder":
-            return (tuple(draw(st.permutations(own))),)
+            return (tuple(rng.sample(own, len(own))),)
         case "parallel" | "vectorize" | "unroll" | "rfactor":
             return (loop,)
         case "bind":
-            return (loop, draw(st.sampled_from(GPU_AXES[::3])))
+            return (loop, rng.choice(GPU_AXES[::3]))
         case "set_buffer":
-            return (block, draw(st.sampled_from(["y0", "y1", "global", "shared", "local"])))
+            return (block, rng.choice(["y0", "y1", "global", "shared", "local"]))
         case "simple_compute_at" | "compute_at" | "reverse_compute_at":
-            return (block, draw(st.sampled_from(everywhere)))
+            return (block, rng.choice(everywhere))
         case "cache_read":
-            return (block, draw(st.sampled_from(["x0", "x1", "x2", "t0", "t1"])), "local")
+            return (block, rng.choice(["x0", "x1", "x2", "t0", "t1"]), "local")
         case "cache_write":
             return (block, "local")
     return (block,)

@@ -43,7 +43,7 @@ def cache_write(nests: Nests, block: str, memory: str) -> tuple[Function, str]:
     to go; returns the new block's name.
 
     All that writes to the buffer, as a reduction's start does, and reads it in these nests, turns to the new one.
-    Needs: nobody else touches the buffer between the first and the last of these nests.
+    Needs: someone behind these nests who reads the buffer, or that it is an output.
 
         B { y[vi] = x[vi] + 1 }         B { y_local[vi] = x[vi] + 1 }  y_local_copy { y[v0] = y_local[v0] }
     """
@@ -53,6 +53,9 @@ def cache_write(nests: Nests, block: str, memory: str) -> tuple[Function, str]:
     writers = {a.block for a in nests.writes(buffer)}
     last = max(nests.blocks[w].path[0] for w in writers)
     inside = [b for b in dict.fromkeys(a.block for a in nests.by_buffer[buffer]) if nests.blocks[b].path[0] <= last]
+    if buffer in nests.allocs and all(a.block in inside for a in nests.by_buffer[buffer]):
+        raise ScheduleError(f"{what}: whoever reads {buffer} is in these nests and would turn to the new buffer, so that "
+                            f"nobody reads the copy; set_buffer({block}, {memory!r}) says where {buffer} is")
     name, shape = nests.unused(f"{buffer}_{memory}"), _shape(nests, buffer)
     edits = {id(nests.block(b, what)): _renamed(nests.block(b, what), buffer, name) for b in inside}
     heads = [*nests.heads, Alloc(name, shape, nests.dtype(buffer), _memory(memory, what))]
