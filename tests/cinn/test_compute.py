@@ -162,4 +162,5 @@ def test_every_entry_is_tried():
     assert {name for name, entry in entries.items() if isinstance(entry, Indexed)} == {
         "slice", "strided_slice", "diagonal", "fill_diagonal_tensor", "split", "set_value", "concat", "pad", "flip",
         "roll", "tril", "triu", "eye"}
-    assert {name for name, entry in entries.items() if isinstance(entry, Fill)} == {"full", "full_like", "arange", "dim"}
+    assert {name for name, entry in entries.items() if isinstance(entry, Fill)} == {
+        "full", "full_like", "arange", "dim"}
