@@ -41,8 +41,7 @@ def _explained(given: argparse.Namespace):                              # type: 
     from minipd.cinn.explanation import explain  # with numba, which takes long
     thing = load_value(given.what) if ".py:" in given.what else load_program(given.what, given.input)
     if isinstance(thing, Program):
-        from minipd.ir.paddle import from_paddle
-        return explain(from_paddle(thing))
+        return explain(thing)
     specs = [parse_spec(text) for text in given.input]
     for spec in specs:
         spec.stop_gradient = not given.gradient or spec.dtype.np.kind in "iub"

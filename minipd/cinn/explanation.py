@@ -26,6 +26,7 @@ from minipd.cinn.parts import prepare
 from minipd.cinn.schedule.errors import ScheduleError
 from minipd.cinn.schedule.trace import Trace
 from minipd.ir.operation import Operation
+from minipd.ir.paddle import from_paddle
 from minipd.ir.program import Program
 from minipd.ir.schema import is_attribute_only
 from minipd.ir.traits import IrTrait
@@ -219,7 +220,7 @@ def explain(function: Any, *inputs: Any, **named: Any) -> Explanation:
     if isinstance(function, Program):
         if inputs or named:
             raise TypeError(f"explain: expected no inputs for a program, which has its own, got {len(inputs)}")
-        return Explanation("program", (_explained("program", function),))
+        return Explanation("program", (_explained("program", from_paddle(function)),))
     name, static = _static(function, inputs)
     if inputs and all(isinstance(x, InputSpec) for x in inputs) and not named:
         static.concrete_program                                         # noqa: B018  (compiles for the specs)

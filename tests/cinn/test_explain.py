@@ -8,6 +8,7 @@ from minipd.cinn import explain
 from minipd.cinn.command import main
 from minipd.cinn.kernels import KERNELS
 from minipd.framework.errors import InputError
+from minipd.ir.paddle import to_paddle
 from minipd.ir.traced import trace
 from minipd.static import InputSpec
 
@@ -95,6 +96,7 @@ def test_programs_and_compiled_functions():
     found = explain(program)
     assert found.parts[0].title == "program" and len(found.kernels) == 1
     assert program.to_string("exact") == text
+    assert len(explain(to_paddle(program)).kernels) == 1        # as it is saved
     compiled = paddle.jit.to_static(rms_norm, backend="CINN")
     assert explain(compiled, np.ones((4, 8), "float32"), np.ones(8, "float32")).name == "rms_norm"
     assert not compiled.traces                      # it has not been called
