@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from minipd.cinn.ir.ast import (
+    Accumulate,
     Alloc,
     Dim,
     For,
     Function,
     IfThenElse,
+    Init,
     IterVar,
     Let,
     Load,
@@ -25,6 +27,9 @@ from minipd.cinn.ir.printer import text
 from minipd.cinn.ir.verify import verify
 from minipd.cinn.ir.walk import in_block_form
 from minipd.cinn.optim import finalize, steps
+from minipd.cinn.optim.hoist import eliminate_invariant_loop
+from minipd.cinn.optim.merge import merge
+from minipd.cinn.optim.share import share
 
 F32 = np.dtype("f4")
 BF16 = cast(Var("a", F32), np.dtype("f2")).dtype
@@ -350,3 +355,78 @@ def test_unrolled_loops_are_written_out():
     assert text(f).count(" for ") == 1 and text(f).count("y0[") == 3
     f = same(Function("f", (X, Y), nest(binary("floordiv", ROWS, 2))), [normal(6)], [(6,)])
     assert "serial for (k" in text(f)
+
+
+# ------------------------------------------------------------------------------------------------- single passes
+def flat(*body, params=(X, Y)):
+    return Function("f", params, Seq(body))
+
+
+def both(function, other, *inputs, shapes):
+    """Two functions that mean the same."""
+    results = []
+    for f in (function, other):
+        results.append([np.empty(s, p.dtype) for s, p in zip(shapes, [p for p in f.params if p.output], strict=True)])
+        interpret(f, inputs, results[-1])
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+Z = Param("z0", F32, 1, True)
+EXP = unary("exp", x0(v("i")))
+
+
+def test_share_gives_a_name_to_what_comes_twice():
+    f = flat(loop("i", ROWS, Store("y0", (v("i"),), binary("add", EXP, EXP)),
+                  Store("z0", (v("i"),), binary("mul", EXP, x0(v("i"))))), params=(X, Y, Z))
+    shared = share(f)
+    assert body_of(shared)[2:-1] == ["  t2 = x0[i]", "  t = exp(t2)", "  y0[i] = t + t", "  z0[i] = t * t2"]
+    both(f, shared, normal(4), shapes=[(4,), (4,)])
+
+
+def test_share_and_merge_leave_what_changes():
+    """An element that is written in between is read again."""
+    y = Load("y0", (v("i"),), F32)
+    def store(value):
+        return Store("y0", (v("i"),), value)
+    f = flat(loop("i", ROWS, store(x0(v("i"))), Let("a", unary("exp", y)), store(Var("a", F32)),
+                  Let("b", unary("exp", y)), store(Var("b", F32))))
+    for change in (share, merge, eliminate_invariant_loop):
+        assert text(change(f)).count("exp(y0[i])") == 2
+        both(f, change(f), normal(4), shapes=[(4,)])
+    total = Var("s", F32)
+    f = flat(Init("s", const(0, F32)), Let("a", binary("add", total, const(1, F32))),
+             loop("i", ROWS, Accumulate("s", "add", x0(v("i")))), Let("b", binary("add", total, const(1, F32))),
+             Store("y0", (), binary("sub", Var("b", F32), Var("a", F32))), params=(X, Param("y0", F32, 0, True)))
+    for change in (share, merge, eliminate_invariant_loop):
+        both(f, change(f), normal(4), shapes=[()])
+
+
+def test_merge_gives_loops_one_name_for_what_they_both_had_fixed():
+    def inner(buffer, name):
+        return loop(f"j_{buffer}", COLUMNS, Let(name, x0(v("i"), index(0))), Store(
+            buffer, (v("i"), v(f"j_{buffer}")), binary("mul", x0(v("i"), v(f"j_{buffer}")), Var(name, F32))))
+    f = Function("f", (X2, Y2, Param("z0", F32, 2, True)), loop("i", ROWS, inner("y0", "a"), inner("z0", "b")))
+    hoisted = eliminate_invariant_loop(f)
+    assert body_of(hoisted)[2] == "  a = x0[i, 0]" and text(hoisted).count("x0[i, 0]") == 1
+    both(f, hoisted, normal(2, 3), shapes=[(2, 3)] * 2)
+
+
+def test_a_name_means_something_else_in_the_loop_next_to_it():
+    """What is hoisted out of the first and the third loop is called as what the second has for itself."""
+    def inner(k, value):
+        j = f"j{k}"
+        return loop(j, COLUMNS, Let("a", value(v(j))), Store(f"y{k}", (v("i"), v(j)), Var("a", F32)))
+    params = (X2, *(Param(f"y{k}", F32, 2, True) for k in range(3)))
+    f = Function("f", params, loop("i", ROWS, inner(0, lambda j: x0(v("i"), index(0))), inner(
+        1, lambda j: x0(v("i"), j)), inner(2, lambda j: x0(v("i"), index(1)))))
+    both(f, eliminate_invariant_loop(f), normal(2, 3), shapes=[(2, 3)] * 3)
+
+
+def test_a_load_stays_in_a_loop_that_may_be_skipped():
+    """Before the second row, there is no row above."""
+    above = x0(binary("sub", v("i"), 1), index(0))
+    f = Function("f", (X2, Y2), loop(
+        "i", ROWS, loop("j", COLUMNS, Store("y0", (v("i"), v("j")), const(0, F32))),
+        loop("k", binary("min", v("i"), COLUMNS), Let("a", above), Store("y0", (v("i"), v("k")), Var("a", F32)))))
+    both(f, eliminate_invariant_loop(f), normal(3, 4), shapes=[(3, 4)])
