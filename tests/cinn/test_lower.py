@@ -11,7 +11,8 @@ from minipd.cinn.ir.interpreter import interpret
 from minipd.cinn.ir.simplify import simplify
 from minipd.cinn.ir.walk import blocks, loops
 from minipd.cinn.lower import CannotLower, lower
-from minipd.cinn.lower.axes import analyse, calls_of
+from minipd.cinn.lower.analysis import analyse
+from minipd.cinn.lower.calls import calls_of
 from minipd.framework.dim import symbol
 from minipd.ir.builder import Builder
 from minipd.ir.operation import Operation

@@ -10,7 +10,8 @@ from minipd.cinn.ir.ast import IfThenElse, Load
 from minipd.cinn.ir.printer import text
 from minipd.cinn.ir.walk import blocks, expressions, loops, statements, walk
 from minipd.cinn.lower import CannotLower
-from minipd.cinn.lower.axes import analyse, calls_of
+from minipd.cinn.lower.analysis import analyse
+from minipd.cinn.lower.calls import calls_of
 from minipd.framework.dim import substitute_all, symbol
 from minipd.ops.reshape import Reshape
 from minipd.ops.slicing import SetValue, StridedSlice

@@ -23,7 +23,9 @@ from typing import Any, NamedTuple
 
 from minipd.cinn.compute.table import Compute, Indexed, compute_of
 from minipd.cinn.lower import CannotLower
-from minipd.cinn.lower.axes import NO_CALLS, Axis, Call, analyse
+from minipd.cinn.lower.analysis import analyse
+from minipd.cinn.lower.axes import Axis
+from minipd.cinn.lower.calls import NO_CALLS, Call
 from minipd.framework.dim import prod
 from minipd.ir.operation import Operation
 from minipd.ir.schema import op_attrs, result_values, tensor_operands

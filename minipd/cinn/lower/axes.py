@@ -23,19 +23,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from minipd.cinn.compute.table import Broadcast, Compute, Elementwise, Fill, Indexed, Piece, Reduction, compute_of
 from minipd.cinn.lower.errors import CannotLower
-from minipd.framework.dim import DimExpr, is_symbolic, prod, same
-from minipd.framework.dtype import COMPLEX
-from minipd.ir.operation import Operation
-from minipd.ir.schema import op_attrs, result_values, tensor_operands
+from minipd.framework.dim import is_symbolic, prod, same
 from minipd.ir.value import Value
 
-__all__ = ["Axis", "Axes", "Call", "analyse", "calls_of"]
-
-
-#: operations of a group that compute nothing
-NO_CALLS = ("pd_op.full_int_array", "pd_op.shape_only", "builtin.combine", "builtin.split", "cf.yield")
+__all__ = ["Axes", "Axis", "Dim", "atoms_of"]
 
 
 @dataclass(eq=False)
@@ -58,59 +50,6 @@ class Axis:
 
 #: the axes of one dimension, outermost first; () for a dimension of size 1
 Dim = tuple[Axis, ...]
-
-
-@dataclass
-class Call:
-    """One operator of a group."""
-
-    op: Operation
-    compute: Compute
-    operands: list[Value]
-    results: list[Value]
-    attrs: dict[str, Any]
-    #: its place in the group, for names
-    number: int
-
-    @property
-    def name(self) -> str:
-        assert self.op.row is not None
-        return self.op.row.name
-
-    @property
-    def read(self) -> list[Value]:
-        """The operands whose elements are read."""
-        assert self.op.row is not None
-        shapes = self.op.row.shape_only
-        return [v for i, v in enumerate(self.operands) if i not in shapes] if shapes else self.operands
-
-    def pieces(self, result: int) -> list[Piece]:
-        """What an Indexed row puts its result together from."""
-        assert isinstance(self.compute, Indexed)
-        try:
-            return self.compute.pieces(self.attrs, [v.shape for v in self.operands], [v.shape for v in self.results],
-                                       result)
-        except TypeError as error:
-            raise CannotLower(f"{self.name}: {error}") from None
-
-
-def calls_of(ops: Iterable[Operation]) -> list[Call]:
-    """The operators among `ops` as calls of rows; constants that only stand for attributes are no calls.
-
-    Raises: CannotLower for one without a `compute` entry, and for complex numbers, which the loop IR does not have.
-    """
-    calls: list[Call] = []
-    for op in ops:
-        if op.name() in NO_CALLS:
-            continue
-        compute = None if op.row is None else compute_of(op.row)
-        if compute is None:
-            raise CannotLower(f"{op.name()} has no column `compute`")
-        for value in (*tensor_operands(op), *result_values(op)):
-            if value.dtype in COMPLEX:
-                raise CannotLower(f"{op.name()} of {value.type()}: the loop IR has no complex numbers")
-        calls.append(Call(op, compute, tensor_operands(op), result_values(op), op_attrs(op), len(calls)))
-    return calls
 
 
 @dataclass
@@ -149,7 +88,7 @@ class Axes:
         Raises: CannotLower if two dimensions of a value became one.
         """
         for value, dims in self.of.items():
-            self.of[value] = own = tuple([_atoms(d) for d in dims])
+            self.of[value] = own = tuple([atoms_of(d) for d in dims])
             self.along[value] = along = tuple([a for d in own for a in d])
             if len(along) > 1 and len(set(along)) < len(along):
                 raise CannotLower(f"two dimensions of a {value.type()} would have to be one loop")
@@ -175,7 +114,7 @@ class Axes:
             seen: set[Axis] = set()
             own = []
             for dim, size in zip(found, value.shape, strict=True):
-                atoms = _atoms(dim)
+                atoms = atoms_of(dim)
                 if seen.intersection(atoms):
                     self.cross(*atoms)
                     atoms = self.fresh(size)
@@ -197,7 +136,7 @@ class Axes:
         """Two dimensions are one; one of size 1 goes along with any."""
         if not a or not b or a is b:
             return a or b
-        x, y = _atoms(a), _atoms(b)
+        x, y = atoms_of(a), atoms_of(b)
         if len(x) == len(y) == 1:
             self._unite_two(x[0], y[0])
         else:
@@ -209,7 +148,7 @@ class Axes:
 
         Returns whether that could be done.  Raises: CannotLower if not, where crossings may not be.
         """
-        left, right = list(_atoms(a)), list(_atoms(b))
+        left, right = list(atoms_of(a)), list(atoms_of(b))
         fits = True
         if len(left) == len(right):                     # sizes that are equal by assumption
             for x, y in zip(left, right, strict=True):
@@ -272,8 +211,8 @@ class Axes:
     def _no_match(self, a: Sequence[Axis], b: Sequence[Axis]) -> bool:
         if self.holders is None:
             raise CannotLower("the sizes of a reshape, or of dimensions that it made, have no common parts: "
-                              f"{[x.size for x in _atoms(a)]} and {[x.size for x in _atoms(b)]}")
-        self.cross(*_atoms(a), *_atoms(b))
+                              f"{[x.size for x in atoms_of(a)]} and {[x.size for x in atoms_of(b)]}")
+        self.cross(*atoms_of(a), *atoms_of(b))
         return False
 
     def _unite_two(self, a: Axis, b: Axis) -> bool:
@@ -315,130 +254,9 @@ class Axes:
         return order
 
 
-def _atoms(dim: Sequence[Axis]) -> Dim:
+def atoms_of(dim: Sequence[Axis]) -> Dim:
     """What a dimension's axes are by now."""
     if len(dim) == 1:
         axis = dim[0]
         return (axis,) if axis.parent is None and not axis.parts else axis.atoms()
     return tuple([b for a in dim for b in a.atoms()])
-
-
-# ----------------------------------------------------------------------------------------------------- analysis
-def analyse(calls: Sequence[Call], operands: Sequence[Value], crossings: bool = False) -> Axes:
-    """The axes of a group; `operands` are the values from outside that it reads.
-
-    crossings: whether operators may read operands at other positions than their own.
-    Raises: CannotLower if it is no loop nest.
-    """
-    axes = Axes(holders={} if crossings else None)
-    for value in operands:
-        axes.dims(value)
-    folded: dict[int, tuple[Dim, ...]] = {}
-    for call in calls:
-        axes.current = call.number
-        axes.read.update(call.read, call.results)
-        match call.compute:
-            case Elementwise():
-                _elementwise(axes, call)
-            case Fill(step=step):
-                for result in call.results:
-                    axes.give(result, map(axes.fresh, result.shape))
-                    if step:
-                        axes.apart.update(a for dim in axes.of[result] for a in dim)
-                    if call.operands:           # full_like: the loops of what it is like
-                        _align(axes, result, call.operands[0])
-            case Broadcast(dims=dims):
-                found = _dims(call, dims)
-                if found is None:
-                    _reshape(axes, call)
-                else:
-                    _through(axes, call, found)
-                    _stretches_or_not(call.operands[0], call.results[0])
-                if len(call.operands) > 1:      # expand_as: the loops of the target
-                    _align(axes, call.results[0], call.operands[1])
-            case Reduction(dims=dims):
-                kept = _dims(call, dims)
-                assert kept is not None
-                _through(axes, call, kept)
-                folded[call.number] = tuple(a for i, a in enumerate(axes.dims(call.operands[0])) if i not in kept)
-                if len(call.operands) > 1:      # reduce_as
-                    _stretches_or_not(call.results[0], call.operands[0])
-                    _align(axes, call.results[0], call.operands[1])
-            case Indexed():
-                for k in range(len(call.results)):
-                    _indexed(axes, call, k)
-    axes.settle()
-    axes.folded = {n: frozenset(a for dim in dims for a in _atoms(dim)) for n, dims in folded.items()}
-    return axes
-
-
-def _dims(call: Call, dims: Any) -> tuple[int | None, ...] | None:
-    try:
-        return dims(call.attrs, call.operands[0].shape, call.results[0].shape)
-    except TypeError as error:
-        raise CannotLower(str(error)) from None
-
-
-def _through(axes: Axes, call: Call, dims: tuple[int | None, ...]) -> None:
-    """The result has the operand's axes where it has its dimensions."""
-    own = axes.dims(call.operands[0])
-    result = call.results[0]
-    axes.give(result, [axes.fresh(n) if i is None else own[i] for i, n in zip(dims, result.shape, strict=True)])
-
-
-def _reshape(axes: Axes, call: Call) -> None:
-    """The elements in the same order: what the operand's axes run through, the result's do."""
-    own = [a for dim in axes.dims(call.operands[0]) for a in dim]
-    result = call.results[0]
-    new = tuple(map(axes.fresh, result.shape))
-    axes.give(result, new)
-    axes.match(own, [a for dim in new for a in dim])
-
-
-def _align(axes: Axes, value: Value, other: Value) -> None:
-    """Two values of one shape."""
-    for a, b in zip(axes.of[value], axes.dims(other), strict=True):
-        axes.unite(a, b)
-
-
-def _stretches_or_not(small: Value, large: Value) -> None:
-    """Raise CannotLower where only the run knows whether a dimension of size 1 is stretched: S0 beside
-    Broadcast(S0,S1)."""
-    for n, m in zip(reversed(small.shape), reversed(large.shape), strict=False):
-        if isinstance(m, DimExpr) and any(a.function == "Broadcast" for a in m.atoms) and not same(n, 1) and n != m:
-            raise CannotLower(f"whether a {small.type()} is stretched to {large.type()} is known only when it runs")
-
-
-def _elementwise(axes: Axes, call: Call) -> None:
-    for result in call.results:
-        dims: list[Dim] = [()] * len(result.shape)
-        for operand in call.operands:
-            _stretches_or_not(operand, result)
-            own = axes.dims(operand)
-            lead = len(dims) - len(own)
-            for i, axis in enumerate(own, lead):
-                if axis is not dims[i]:
-                    dims[i] = axes.unite(dims[i], axis)
-        axes.give(result, dims)
-
-
-def _indexed(axes: Axes, call: Call, k: int) -> None:
-    """Dimensions that a piece takes over as they are have the operand's axes; others are read at computed places."""
-    result = call.results[k]
-    dims: list[Dim] = [()] * len(result.shape)
-    pieces = call.pieces(k)
-    for piece in pieces:
-        if piece.operand is None:
-            continue
-        own = axes.dims(call.operands[piece.operand])
-        for d, at in enumerate(piece.places):
-            if isinstance(at, int) and own[d] is not dims[at]:
-                dims[at] = axes.unite(dims[at], own[d])
-            elif not isinstance(at, int):
-                axes.apart.update(_atoms(own[d]))
-    for d, n in enumerate(result.shape):
-        if not dims[d]:
-            dims[d] = axes.fresh(n)
-    counted = {d for piece in pieces for d in piece.counts}
-    axes.apart.update(a for d in counted for a in _atoms(dims[d]))
-    axes.give(result, dims)

@@ -39,7 +39,9 @@ from minipd.cinn.ir.ast import (
 )
 from minipd.cinn.ir.build import binary, cast, const, identity, select
 from minipd.cinn.ir.simplify import simplify_expression
-from minipd.cinn.lower.axes import Axes, Call, analyse, calls_of
+from minipd.cinn.lower.analysis import analyse
+from minipd.cinn.lower.axes import Axes
+from minipd.cinn.lower.calls import Call, calls_of
 from minipd.cinn.lower.errors import CannotLower
 from minipd.cinn.lower.loops import Iteration, Loop
 from minipd.framework.dim import DimExpr, is_symbolic, prod, same
