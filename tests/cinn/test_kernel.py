@@ -90,6 +90,17 @@ def test_casts_to_halves_round_as_numpy(dtype, compiler):
         check(function, compiler, [x.astype(np.float32), x], [x.shape] * 2)
 
 
+@pytest.mark.parametrize("dtype", [F32, F64], ids=str)
+def test_no_nan_is_lost_where_terms_cancel(dtype, compiler):
+    """LLVM may not reassociate (x + y) - x to y, nor make 0 of x - x in a longer sum."""
+    x, y = Load("x", (i,), dtype), Load("y", (i,), dtype)
+    results = {"a": binary("sub", x, x), "b": binary("sub", binary("add", x, y), x),
+               "c": binary("add", binary("sub", y, x), binary("sub", x, y))}
+    function = flat(f"cancel_{dtype}", {"x": dtype, "y": dtype}, dict.fromkeys(results, dtype),
+                    [Store(n, (i,), e) for n, e in results.items()])
+    check(function, compiler, grid([1, 0.25, np.inf, -np.inf, np.nan], dtype), [(25,)] * 3)
+
+
 def test_constants_are_exact(compiler):
     values = [0.1, -0.0, 1e-45, 3.4e38, np.inf, -np.inf, np.nan, 16777217]
     function = flat("constants", {"x": F32}, {f"c{n}": F32 for n in range(len(values))},
@@ -377,7 +388,7 @@ def softmax(task, tasks, x, y):
         for j in range(x_dim1):
             e = math.exp(x[i, j] - top)
             row[j] = e
-            total = total + e
+            total = scalar.plus(total, e)
         per_total = np.float32(1.0) / total
         for j in range(x_dim1):
             y[i, j] = row[j] * per_total

@@ -58,6 +58,9 @@ from minipd.cinn.optim.tree import stmts_of
 
 __all__ = ["numba_source"]
 
+#: how floats are folded in an order that is left open, which lets LLVM do it in vectors
+FOLDED = {"add": "scalar.plus", "mul": "scalar.times"}
+
 
 def numba_source(function: Function) -> str:
     """The module that defines `function` as a kernel of the same name (made a Python name, if it is none).
@@ -161,8 +164,10 @@ class _Writer(Expressions):
                 text = self.expression(value)
                 self.write(f"{self.declare(name, ('scalar', value.dtype))} = {text}")
             case Accumulate(name=name, op=op, value=value):
-                target = Var(name, value.dtype)
-                self.write(f"{self.scope[name]} = {self.combine(op, target, value)[0]}")
+                if (grown := FOLDED.get(op)) and value.dtype.kind == "f":
+                    self.write(f"{self.scope[name]} = {grown}({self.scope[name]}, {self.expression(value)})")
+                else:
+                    self.write(f"{self.scope[name]} = {self.combine(op, Var(name, value.dtype), value)[0]}")
             case Alloc():
                 if id(s) not in self.allocated:
                     self.allocate(s)

@@ -85,6 +85,24 @@ def stream(typing_context, source, goal):
     return types.void(source, goal), generate
 
 
+# ---------------------------------------------------------------------------------------------- sums and products
+def _folded(instruction):
+    """An operation of a fold whose order is open.  All other arithmetic stays as it is written: LLVM would make y of
+    (x + y) - x, and lose the infinities of x, and its NaNs."""
+    def typed(typing_context, x, y):
+        if x != y or not isinstance(x, types.Float):
+            return None
+
+        def generate(context, builder, signature, arguments):
+            return getattr(builder, instruction)(*arguments, flags=("nsz", "reassoc", "contract"))
+        return x(x, y), generate
+    return intrinsic(typed)
+
+
+plus = _folded("fadd")
+times = _folded("fmul")
+
+
 # ---------------------------------------------------------------------------------------------- maxima and minima
 def _extremum(name):
     def typed(typing_context, x, y):
