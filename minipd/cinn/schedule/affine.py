@@ -79,6 +79,15 @@ class Poly:
         return all(c > 0 for c in self.terms.values())
 
     @cached_property
+    def variable(self) -> str | None:
+        """The name, if it is a variable and nothing else."""
+        if len(self.terms) == 1:
+            (m, c), = self.terms.items()
+            if c == 1 and len(m) == 1 and isinstance(m[0], Var):
+                return m[0].name
+        return None
+
+    @cached_property
     def names(self) -> frozenset[str]:
         """The variables in it."""
         return frozenset(n for m in self.terms for atom in m for n in names(atom))
@@ -249,6 +258,10 @@ def meeting(a: Iterable[Poly | None], b: Iterable[Poly | None], fixed: frozenset
 
     fixed: variables that have one value for both.  extents: those of all loops.
     """
+    a, b = tuple(a), tuple(b)
+    if all(p is not None and p.variable and q is not None and q.variable for p, q in zip(a, b, strict=True)):
+        return Meeting(apart={p.variable: 0 for p, q in zip(a, b, strict=True)      # type: ignore[union-attr, misc]
+                              if p.variable == q.variable})                         # type: ignore[union-attr]
     solver = _Solver(fixed, extents)
     pairs = [(p, q) for p, q in zip(a, b, strict=True) if p is not None and q is not None]
     while True:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,8 +49,7 @@ class Access:
 Cache = dict[int, tuple[ScheduleBlock, tuple[Access, ...]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A loop or a block, the loops around it from outside in, and its position: in each of the sequences on the way."""
 
     stmt: For | ScheduleBlock
@@ -61,8 +61,9 @@ def stmts_of(s: Stmt) -> tuple[Stmt, ...]:
     """The statements of a Seq, also of those directly inside it; anything else is a sequence of one."""
     if not isinstance(s, Seq):
         return (s,)
-    if any(isinstance(x, Seq) for x in s.stmts):
-        return tuple(y for x in s.stmts for y in stmts_of(x))
+    for x in s.stmts:
+        if isinstance(x, Seq):
+            return tuple(y for x in s.stmts for y in stmts_of(x))
     return s.stmts
 
 
@@ -82,13 +83,17 @@ def inside(s: Stmt) -> Iterator[ScheduleBlock]:
 
 
 class Nests:
-    """loops, blocks: their places.   extents: of all loops.   cache: shared between functions that share blocks."""
+    """loops, blocks: their places.   kinds: of all loops.   extents: of all loops, as polynomials.   cache: shared
+    between functions that share blocks."""
 
     def __init__(self, function: Function, cache: Cache | None = None):
         self.function = function
         self.cache: Cache = {} if cache is None else cache
         self.loops: dict[str, Place] = {}
         self.blocks: dict[str, Place] = {}
+        self.kinds: set[str] = set()
+        #: in which of the nests a statement is, by its id
+        self.top: dict[int, int] = {}
         self.heads: list[Let | Alloc] = []
         self.nests: list[Stmt] = []
         for x in stmts_of(function.body):
@@ -96,15 +101,20 @@ class Nests:
                 self.heads.append(x)
             else:
                 self.nests.append(x)
+        self.top.update((id(x), n) for n, x in enumerate(self.nests))
         self._visit(self.nests, (), ())
 
     def _visit(self, stmts: Sequence[Stmt], around: tuple[For, ...], path: tuple[int, ...]) -> None:
         for n, s in enumerate(stmts):
             if isinstance(s, For):
-                self.loops[s.var] = Place(s, around, (*path, n))
-                self._visit(stmts_of(s.body), (*around, s), (*path, n))
+                here = (*path, n)
+                self.loops[s.var] = Place(s, around, here)
+                self.kinds.add(s.kind)
+                self.top[id(s)] = here[0]
+                self._visit(stmts_of(s.body), (*around, s), here)
             elif isinstance(s, ScheduleBlock):
                 self.blocks[s.name] = Place(s, around, (*path, n))
+                self.top[id(s)] = path[0] if path else n
 
     # ---------------------------------------------------------------------------------------------------- finding
     def loop(self, name: str, what: str) -> For:
@@ -131,12 +141,12 @@ class Nests:
 
     @cached_property
     def extents(self) -> dict[str, Poly]:
-        found = {}
-        for name, place in self.loops.items():
-            assert isinstance(place.stmt, For)
-            extent = poly(place.stmt.extent, {}, {})
-            found[name] = Poly.atom(place.stmt.extent) if extent is None else extent
-        return found
+        return {name: _extent(place.stmt.extent) for name, place in self.loops.items()}  # type: ignore[union-attr]
+
+    @cached_property
+    def alone(self) -> dict[str, Poly]:
+        """The only value of variables of loops with one iteration."""
+        return {v: Poly({}) for v, n in self.extents.items() if n.constant == 1}
 
     @cached_property
     def allocs(self) -> dict[str, Alloc]:
@@ -177,16 +187,20 @@ class Nests:
         assert isinstance(stmt, ScheduleBlock)
         known = self.cache.get(id(stmt))
         if known is None:
-            self.cache[id(stmt)] = known = stmt, _accesses(stmt, self.extents)
+            self.cache[id(stmt)] = known = stmt, _accesses(stmt, self.alone, self.extents)
         return known[1]
 
     @cached_property
     def by_buffer(self) -> dict[str, list[Access]]:
         """All accesses, by buffer."""
         found: dict[str, list[Access]] = {}
-        for block in self.blocks:
-            for access in self.accesses(block):
-                found.setdefault(access.buffer, []).append(access)
+        for block, place in self.blocks.items():
+            known = self.cache.get(id(place.stmt))
+            for access in known[1] if known is not None else self.accesses(block):
+                if access.buffer in found:
+                    found[access.buffer].append(access)
+                else:
+                    found[access.buffer] = [access]
         return found
 
     def writes(self, buffer: str) -> list[Access]:
@@ -204,7 +218,9 @@ class Nests:
         top: Sequence[Stmt] = self.heads if heads is None else heads
         lets = [x for x in top if isinstance(x, Let)]
         others = [x for x in top if not isinstance(x, Let)]
-        return replace(self.function, body=Seq((*lets, *others, *_spliced(self.nests, new))))
+        changed = {self.top[s] for s in new}
+        nests = [y for n, x in enumerate(self.nests) for y in (_spliced([x], new) if n in changed else [x])]
+        return replace(self.function, body=Seq((*lets, *others, *nests)))
 
 
 def _spliced(stmts: Sequence[Stmt], new: Mapping[int, Sequence[Stmt]]) -> list[Stmt]:
@@ -238,8 +254,13 @@ def _statements(s: Stmt) -> Iterator[Stmt]:
             yield s
 
 
-def _accesses(block: ScheduleBlock, extents: Mapping[str, Poly]) -> tuple[Access, ...]:
-    alone = {v: Poly({}) for v, n in extents.items() if n.constant == 1}
+@lru_cache(maxsize=4096)
+def _extent(e: Expr) -> Poly:
+    found = poly(e, {}, {})
+    return Poly.atom(e) if found is None else found
+
+
+def _accesses(block: ScheduleBlock, alone: Mapping[str, Poly], extents: Mapping[str, Poly]) -> tuple[Access, ...]:
     env: dict[str, Poly | None] = {}
     for v, value in zip(block.iter_vars, block.iter_values, strict=True):
         env[v.name] = poly(value, alone, extents)

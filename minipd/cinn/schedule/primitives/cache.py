@@ -54,8 +54,8 @@ def cache_write(nests: Nests, block: str, memory: str) -> tuple[Function, str]:
     last = max(nests.blocks[w].path[0] for w in writers)
     inside = [b for b in dict.fromkeys(a.block for a in nests.by_buffer[buffer]) if nests.blocks[b].path[0] <= last]
     if buffer in nests.allocs and all(a.block in inside for a in nests.by_buffer[buffer]):
-        raise ScheduleError(f"{what}: whoever reads {buffer} is in these nests and would turn to the new buffer, so that "
-                            f"nobody reads the copy; set_buffer({block}, {memory!r}) says where {buffer} is")
+        raise ScheduleError(f"{what}: what reads {buffer} is in these nests and would turn to the new buffer; nothing "
+                            f"would read the copy; set_buffer({block}, {memory!r}) says where {buffer} is")
     name, shape = nests.unused(f"{buffer}_{memory}"), _shape(nests, buffer)
     edits = {id(nests.block(b, what)): _renamed(nests.block(b, what), buffer, name) for b in inside}
     heads = [*nests.heads, Alloc(name, shape, nests.dtype(buffer), _memory(memory, what))]

@@ -14,7 +14,7 @@ from minipd.cinn.ir.ast import Expr, For, Function, Reduce, ScheduleBlock, Seq, 
 from minipd.cinn.ir.build import binary
 from minipd.cinn.ir.walk import names, statements
 from minipd.cinn.schedule.affine import Poly, bounds_of, poly
-from minipd.cinn.schedule.dependences import conflicts, met, precedes, touch
+from minipd.cinn.schedule.dependences import conflicts, met, met_in, precedes, touch
 from minipd.cinn.schedule.errors import ScheduleError
 from minipd.cinn.schedule.nests import Access, Nests, inside, seq_of, stmts_of, unconditional
 from minipd.cinn.schedule.primitives.simple_compute_at import check_order
@@ -177,6 +177,10 @@ def _check(old: Nests, new: Nests, stmt: ScheduleBlock, users: set[str], what: s
     parts = unconditional(stmt)
     again = parts is not None and isinstance(parts[1], Store) and len(old.writes(parts[1].buffer)) == 1
     around, folded = new.blocks[stmt.name].around, _folded(new, stmt.name)
+    for x in around:
+        meeting = x.kind not in ("serial", "unroll") and next(met_in(new, x.var, [stmt.name], True), None)
+        if meeting:
+            raise ScheduleError(f"{what}: iterations of {x.var}, which is {x.kind}, would meet in {meeting[0].buffer}")
     for a in new.accesses(stmt.name):
         apart = met(new, a, a).apart
         if a.op is not None and not again and any(apart.get(x.var) != 0 and new.extents[x.var].constant != 1

@@ -69,11 +69,11 @@ def bind(nests: Nests, loop: str, axis: str) -> tuple[Function, None]:
 
 def check_kinds(nests: Nests, what: str) -> None:
     """Refuse what no primitive may leave: a loop inside a vector, and a GPU array that is not where it is read."""
-    for place in nests.loops.values():
+    for place in nests.loops.values() if "vector" in nests.kinds else ():
         for x in place.around:
             if x.kind == "vector":
                 raise ScheduleError(f"{what}: there would be a loop in {x.var}, which is a vector")
-    if any(isinstance(p.stmt, For) and p.stmt.kind in GPU_AXES for p in nests.loops.values()):
+    if not nests.kinds.isdisjoint(GPU_AXES):
         _check_memory(nests, what)
 
 
