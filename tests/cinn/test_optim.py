@@ -19,6 +19,7 @@ from minipd.cinn.ir.ast import (
     ScheduleBlock,
     Seq,
     Store,
+    SyncThreads,
     Var,
 )
 from minipd.cinn.ir.build import binary, cast, const, index, unary
@@ -430,3 +431,27 @@ def test_a_load_stays_in_a_loop_that_may_be_skipped():
         "i", ROWS, loop("j", COLUMNS, Store("y0", (v("i"), v("j")), const(0, F32))),
         loop("k", binary("min", v("i"), COLUMNS), Let("a", above), Store("y0", (v("i"), v("k")), Var("a", F32)))))
     both(f, eliminate_invariant_loop(f), normal(3, 4), shapes=[(3, 4)])
+
+
+def test_what_threads_share_stays_around_them():
+    """Four elements turned around in shared memory, by a GPU block for each four."""
+    vb, vt, b, t = v("vb"), v("vt"), v("b"), v("t")
+    groups = binary("floordiv", ROWS, 4)
+
+    def at(k):
+        return binary("add", binary("mul", vb, 4), k)
+
+    def each(name, body):
+        return block(name, body, vb=(groups, b), vt=(4, t))
+    back = binary("sub", index(3), vt)
+    f = Function("turn", (X, Y), Seq((
+        Alloc("s", (groups, index(4)), F32, "shared"), Alloc("own", (groups, index(4)), F32),
+        loop("b", groups, loop("t", 4, each("s", Store("s", (vb, vt), x0(at(vt)))), SyncThreads(),
+                               each("own", Store("own", (vb, vt), Load("s", (vb, back), F32))),
+                               each("y0", Store("y0", (at(vt),), unary("neg", Load("own", (vb, vt), F32)))),
+                               kind="threadIdx.x"), kind="blockIdx.x"))))
+    found = same(f, [normal(8)], [(8,)])
+    assert body_of(found)[:5] == [
+        "thread_bind[blockIdx.x] for (b, 0, x0.shape[0] // 4)", "{", "  s := shared f32[4]",
+        "  thread_bind[threadIdx.x] for (t, 0, 4)", "  {"]
+    assert text(found).count("shared") == 1 and "local" not in text(found)

@@ -69,7 +69,8 @@ def buffers_to_scalars(function: Function) -> Function:
             for alloc in s.stmts:
                 assert isinstance(s, Seq)
                 if isinstance(alloc, Alloc) and not alloc.shape:
-                    s = _as_scalars(s, alloc, taken) or _with_an_axis(s, alloc)
+                    scalars = _as_scalars(s, alloc, taken) if alloc.memory == "local" else None
+                    s = scalars or _with_an_axis(s, alloc)
         return s
     return replace(function, body=go(function.body))
 

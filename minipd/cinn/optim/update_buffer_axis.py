@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from minipd.cinn.ir.ast import Alloc, Expr, For, Function, IfThenElse, Load, Reduce, Seq, Stmt, Store
+from minipd.cinn.ir.ast import THREAD_AXES, Alloc, Expr, For, Function, IfThenElse, Load, Reduce, Seq, Stmt, Store
 from minipd.cinn.ir.build import binary
 from minipd.cinn.ir.linear import Polynomial, coefficient, constant_of, difference, from_polynomial, polynomial
 from minipd.cinn.ir.ranges import upper_bounds
@@ -41,7 +41,7 @@ def _placed(s: Stmt) -> Stmt:
     if isinstance(s, Seq):
         stmts = list(s.stmts)
         used = [_indices_by_buffer(x) for x in stmts]
-        for alloc in [x for x in reversed(stmts) if isinstance(x, Alloc)]:
+        for alloc in [x for x in reversed(stmts) if isinstance(x, Alloc) and x.memory != "global"]:
             using = [k for k, found in enumerate(used) if alloc.buffer in found]
             inside = _moved_in(alloc, stmts[using[0]]) if len(using) == 1 else None
             if inside is not None:
@@ -64,7 +64,9 @@ def _indices_by_buffer(s: Stmt) -> dict[str, list[Index]]:
 def _moved_in(alloc: Alloc, s: Stmt) -> Stmt | None:
     """s, which alone uses the array, with the array inside; None if it cannot be inside."""
     match s:
-        case For(body=body):
+        case For(kind=kind, body=body):
+            if alloc.memory == "shared" and kind in THREAD_AXES:
+                return None                     # all threads of the GPU block are to see it
             indices = _indices_by_buffer(body)[alloc.buffer]
             if not (_apart(s, indices) or _written_first(alloc, body, indices)):
                 return None
