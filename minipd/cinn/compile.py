@@ -15,16 +15,17 @@ from typing import Any, NamedTuple
 
 from minipd.cinn.dialect import FUSION, JIT_KERNEL
 from minipd.cinn.frontend import build_groups, inline
-from minipd.cinn.ir.ast import Function
+from minipd.cinn.ir.ast import Expr, Function
 from minipd.cinn.ir.printer import text
 from minipd.cinn.kernels import KERNELS, kernel_of
 from minipd.cinn.lower import CannotLower, lower
 from minipd.cinn.optim import finalize
 from minipd.cinn.parts import prepare
+from minipd.cinn.runtime.buckets import BucketedKernel
 from minipd.cinn.runtime.build import build_versions
 from minipd.cinn.runtime.compiler import process_compiler
 from minipd.cinn.runtime.kernel import Kernel, Version
-from minipd.cinn.schedule import Scheduled, ScheduleError, schedule
+from minipd.cinn.schedule import ScheduleConfig, Scheduled, ScheduleError, arrangement_of, buckets_for, schedule
 from minipd.executor import calls_ahead
 from minipd.framework.dim import is_symbolic
 from minipd.ir.operation import Operation
@@ -53,7 +54,7 @@ def compile_groups(program: Program, comm: Any = None) -> int:
     lowered: list[Operation] = []
     for group in groups:
         try:
-            group.set_str_attr("kernel", kernel_for(function_of(group)))
+            group.set_str_attr("kernel", kernel_for(made_of(group)))
             lowered.append(group)
         except (CannotLower, ScheduleError) as problem:
             failed.append(_give_up(group, problem))
@@ -71,11 +72,16 @@ def compile_groups(program: Program, comm: Any = None) -> int:
     return len(groups) - len(failed)
 
 
-def kernel_for(function: Function) -> str:
-    """The name of the function's kernel, not built yet.  Equal groups, those of a model's layers, share one."""
-    name = key_of(function)
+def kernel_for(made: Made) -> str:
+    """The name of a group's kernel, not built yet.  Equal groups, those of a model's layers, share one."""
+    name = key_of(made.function)
     if name not in KERNELS:
-        KERNELS[name] = Kernel(function, process_compiler())
+        kernel = Kernel(made.function, process_compiler())
+        if made.longer is not None:
+            assert made.row_at_most is not None
+            longer = Kernel(made.longer, process_compiler())
+            kernel = BucketedKernel(made.function, process_compiler(), made.row, made.row_at_most, longer)
+        KERNELS[name] = kernel
     return name
 
 
@@ -92,11 +98,17 @@ def versions_of(program: Program, groups: Sequence[Operation]) -> dict[Operation
 
 
 class Made(NamedTuple):
-    """The stations of a group on its way to code: one block per operator, scheduled, and the flat form, named."""
+    """The stations of a group on its way to code: one block per operator, scheduled, and the flat form, named.
+
+    row: how long a row is; if that may exceed `row_at_most`, `longer` is to run instead.
+    """
 
     lowered: Function
     scheduled: Scheduled
     function: Function
+    row: tuple[Expr, ...] = ()
+    row_at_most: int | None = None
+    longer: Function | None = None
 
 
 def function_of(group: Operation) -> Function:
@@ -116,11 +128,18 @@ def made_of(group: Operation) -> Made:
 @functools.lru_cache(maxsize=256)
 def _made(lowered: Function) -> Made:
     """A function scheduled, finished and named: layers of a model have equal ones."""
-    scheduled = schedule(lowered)
-    function = finalize(scheduled.function)
+    arrangement = arrangement_of(lowered, ScheduleConfig())
+    short, *long = (schedule(lowered, bucket=bucket) for bucket in buckets_for(arrangement.base_info))
+    function = _named(finalize(short.function))
+    others = [f for f in (_named(finalize(s.function)) for s in long) if f != function]
+    return Made(lowered, short, function, tuple(arrangement.row.values()),
+                short.config.row_at_most if short.config else None, others[0] if others else None)
+
+
+def _named(function: Function) -> Function:
     operators = "_".join(dict.fromkeys(function.comment))
     plain = replace(function, params=tuple(replace(p, view=None) for p in function.params))
-    return Made(lowered, scheduled, replace(function, name=f"{operators[:40].rstrip('_')}_{_digest(text(plain))}"))
+    return replace(function, name=f"{operators[:40].rstrip('_')}_{_digest(text(plain))}")
 
 
 def key_of(function: Function) -> str:

@@ -1,11 +1,11 @@
 """How a function in block form is to run: `ir_schedule` and `primitives` transform it legally, `trace` records that,
 `tactics` and `scheduler` choose, by a `config`."""
 
-from minipd.cinn.schedule.config import BaseInfo, BucketInfo, ScheduleConfig, config_for
+from minipd.cinn.schedule.config import BaseInfo, BucketInfo, ScheduleConfig, buckets_for, config_for
 from minipd.cinn.schedule.errors import ScheduleError
 from minipd.cinn.schedule.ir_schedule import IRSchedule
 from minipd.cinn.schedule.scheduler import Scheduled, arrangement_of, schedule
 from minipd.cinn.schedule.trace import Step, Trace
 
 __all__ = ["BaseInfo", "BucketInfo", "IRSchedule", "ScheduleConfig", "ScheduleError", "Scheduled", "Step", "Trace",
-           "arrangement_of", "config_for", "schedule"]
+           "arrangement_of", "buckets_for", "config_for", "schedule"]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
-__all__ = ["BaseInfo", "BucketInfo", "ScheduleConfig", "config_for"]
+__all__ = ["BaseInfo", "BucketInfo", "ScheduleConfig", "buckets_for", "config_for"]
 
 #: where a value is that several passes over a row need: computed again by each, in the row of the output that is
 #: written last, in a local row, or in an array of its own
@@ -68,6 +68,7 @@ class ScheduleConfig:
         parallel_elements: a loop nest with fewer iterations in all stays on one thread.
         block, block_from: the length of the blocks of a long float32 sum, and the sums that have none (the lanes of a
             vector are as many partial sums).
+        row_at_most: what a row's length does not exceed, where only the run knows it; None if anything may come.
         tile: how many neighbours a reduction along another axis takes at once, where they lie side by side in memory.
 
     Choices:
@@ -88,6 +89,7 @@ class ScheduleConfig:
     block: int = 1024
     block_from: int = 4096
     tile: int = 64
+    row_at_most: int | None = None
     rows: tuple[str, ...] | None = None
     keep: tuple[tuple[str, Place], ...] = ()
     without: tuple[str, ...] = ()
@@ -126,12 +128,30 @@ class ScheduleConfig:
 RULES: tuple[tuple[BucketInfo, dict[str, Any]], ...] = ((BucketInfo(), {}),)
 
 
-def config_for(info: BaseInfo, rules: Mapping[BucketInfo, dict[str, Any]] | None = None) -> ScheduleConfig:
+def config_for(info: BaseInfo, rules: Mapping[BucketInfo, dict[str, Any]] | None = None,
+               bucket: BucketInfo | None = None) -> ScheduleConfig:
     """The config of the first bucket that the function's sizes lie in; the defaults if there is none.
 
     rules: what a tuner has found, bucket by bucket; looked at before the built-in ones.
+    bucket: the only sizes that it is to serve, if the run decides on these (see `buckets_for`).
     """
-    for bucket, numbers in [*(rules or {}).items(), *RULES]:
-        if bucket.holds(info.rows, info.row):
-            return replace(ScheduleConfig(), **numbers)
-    return ScheduleConfig()
+    row_at_most = bucket.row[1] if bucket is not None and info.row is None else None
+    row = info.row if row_at_most is None else row_at_most
+    for known, numbers in [*(rules or {}).items(), *RULES]:
+        if known.holds(info.rows, row):
+            return replace(ScheduleConfig(), row_at_most=row_at_most, **numbers)
+    return ScheduleConfig(row_at_most=row_at_most)
+
+
+def buckets_for(info: BaseInfo) -> tuple[BucketInfo, ...]:
+    """The buckets that get a schedule each: one, but for row reductions whose length only the run knows.
+
+    Short rows need no blocks in their sums, and what two passes need can be kept in a local row.
+
+    >>> [bucket.row for bucket in buckets_for(BaseInfo("SR", None, None, (1, 0)))]
+    [(0, 4096), (4097, None)]
+    """
+    if info.row is not None or not info.reductions[0]:
+        return (BucketInfo(),)
+    short = ScheduleConfig().block_from
+    return BucketInfo(row=(0, short)), BucketInfo(row=(short + 1, None))

@@ -49,17 +49,18 @@ class Scheduled:
 
 
 def schedule(function: Function, config: ScheduleConfig | None = None, trace: Trace | None = None,
-             rules: Mapping[BucketInfo, dict[str, Any]] | None = None) -> Scheduled:
+             rules: Mapping[BucketInfo, dict[str, Any]] | None = None, bucket: BucketInfo | None = None) -> Scheduled:
     """Schedule a function that lowering has written.
 
     config: what the tactics go by; None takes that of the function's bucket (`config_for`, which gets `rules`).
     trace: replayed instead.
+    bucket: the only sizes that are to be served.
     Raises: ScheduleError if the trace is not one of this function.
     """
     if trace is not None:
         replayed = trace.replay(function)
         return Scheduled(replayed.function, replayed.trace)
-    config = config or config_for(arrangement_of(function, ScheduleConfig()).base_info, rules)
+    config = config or config_for(arrangement_of(function, ScheduleConfig()).base_info, rules, bucket)
     s = IRSchedule(function)
     group = Group(arrangement_of(function, config))
     done: list[tuple[str, int, int]] = []

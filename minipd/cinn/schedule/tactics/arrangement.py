@@ -64,14 +64,22 @@ class Arrangement:
         """Whether a reduction folds rows of its nest, so that it is known after it only."""
         return bool(self.blocks[name].folded.intersection(self.nest_of[name].rows))
 
+    @cached_property
+    def row(self) -> dict[str, Expr]:
+        """The axes inside a row of the largest nest, and how far they go."""
+        if not self.nests:
+            return {}
+        nest = max(self.nests, key=lambda nest: len(nest.passes))
+        return {a: self.blocks[name].extents[a] for name in nest.passes for a in self.blocks[name].axes
+                if a not in nest.rows}
+
     @property
     def base_info(self) -> BaseInfo:
         """What the largest nest is."""
         if not self.nests:
             return BaseInfo("", None, None, (0, 0))
         nest = max(self.nests, key=lambda nest: len(nest.passes))
-        inner = [a for name in nest.passes for a in self.blocks[name].axes if a not in nest.rows]
-        inner = list(dict.fromkeys(inner))
+        inner = list(self.row)
         extents = {a: n for name in nest.passes for a, n in self.blocks[name].extents.items()}
         reductions = [name for name in nest.passes if self.blocks[name].folded]
         late = sum(map(self.finished_late, reductions))
@@ -245,7 +253,10 @@ def _place(a: Arrangement, b: BlockInfo, found: set[Pass], outputs: dict[str, np
     if host:
         return Kept("output", host)
     rows = a.nests[min(found)[0]].rows
-    elements = size(b.extents, [x for x in b.axes if x not in rows])
+    inner = [x for x in b.axes if x not in rows]
+    elements = size(b.extents, inner)
+    if elements is None and a.row.keys() >= set(inner):
+        elements = config.row_at_most
     fits = elements is not None and elements * b.dtype.itemsize <= config.row_bytes
     return Kept("row") if fits and set(rows) <= set(b.axes) else None
 

@@ -18,7 +18,7 @@ import numpy as np
 from minipd.cinn.schedule.config import ScheduleConfig
 from minipd.cinn.schedule.ir_schedule import IRSchedule
 from minipd.cinn.schedule.tactics.base import Group, Key, axis_of
-from minipd.cinn.schedule.tactics.group import INIT, BlockInfo, number
+from minipd.cinn.schedule.tactics.group import INIT, number
 
 __all__ = ["TwoStepReduction"]
 
@@ -78,7 +78,7 @@ class TwoStepReduction:
             if any(len(other) > len(path) and other[:len(path)] == path for other in by_path):
                 continue                        # a loop over rows, not over elements
             sums = [name for name in names if group.folds(name, path[-1])] if path else []
-            if not any(_is_long(group.info(name), path[-1], config) for name in sums):
+            if not any(_is_long(group, name, path[-1], config) for name in sums):
                 continue
             for name in names:
                 group.split(name, path[-1], ("block", "lane"),
@@ -101,7 +101,10 @@ class TwoStepReduction:
             order[first:last] = [*before, *inside, *after]
 
 
-def _is_long(info: BlockInfo, key: Key, config: ScheduleConfig) -> bool:
+def _is_long(group: Group, block: str, key: Key, config: ScheduleConfig) -> bool:
     """Whether the loop may add up many float32."""
+    info = group.info(block)
     known = number(info.extents[axis_of(key)])
+    if known is None and axis_of(key) in group.arrangement.row:
+        known = config.row_at_most
     return info.op == "add" and info.dtype == FLOAT32 and (known is None or known > config.block_from)
