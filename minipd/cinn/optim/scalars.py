@@ -62,6 +62,9 @@ __all__ = ["buffers_to_scalars", "lower_reduce", "reduce_in_registers"]
 def buffers_to_scalars(function: Function) -> Function:
     """The function without local arrays of one element, where each is set in the sequence that declares it."""
     taken = Names(function)
+    # an array's name is free for its scalar, unless a value that was stored there has it already
+    taken.taken -= {x.buffer for x in statements(function.body) if isinstance(x, Alloc)} - {
+        x.name for x in statements(function.body) if isinstance(x, Let | Init)}
 
     def go(s: Stmt) -> Stmt:
         s = map_bodies(go, s)
@@ -85,7 +88,7 @@ def _as_scalars(s: Seq, alloc: Alloc, taken: Names) -> Seq | None:
             continue
         x = _scalar_reads(x, buffer, name) if name else x
         if isinstance(x, Store) and x.buffer == buffer:
-            name = taken.unused(buffer) if name else buffer
+            name = taken.unused(buffer)
             rest = s.stmts[k + 1:]
             end = next((n for n, y in enumerate(rest) if isinstance(y, Store) and y.buffer == buffer), len(rest))
             added = any(isinstance(y, Reduce) and y.buffer == buffer for z in rest[:end] for y in statements(z))
