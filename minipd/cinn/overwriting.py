@@ -4,7 +4,8 @@ Result y may have the memory of input x, of the same shape and dtype, if every e
 before that element of y is written.  That is so if every load of x
 
 * stands before every store to y (or in the same statement), and
-* has the same index as the store, which says how far the loops around both have come.
+* has the same index as the store, which says how far the loops around both have come, or stands before it and has the
+  part of the index that says so.
 
     for i: s = 0; for j: s += x[i, j]           y may be x: row i is summed, then read once more and written,
            for j: y[i, j] = x[i, j] / s         before row i + 1 is looked at
@@ -17,7 +18,21 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from minipd.cinn.ir.ast import Accumulate, Expr, For, Function, Init, Let, Load, Param, Stmt, Store, Var
+from minipd.cinn.ir.ast import (
+    Accumulate,
+    Binary,
+    Expr,
+    For,
+    Function,
+    Init,
+    Let,
+    Load,
+    Param,
+    Select,
+    Stmt,
+    Store,
+    Var,
+)
 from minipd.cinn.ir.printer import text
 from minipd.cinn.ir.walk import names, substitute, walk
 from minipd.cinn.optim.tree import stmts_of
@@ -63,11 +78,26 @@ def _harmless(found: _Accesses, x: str, y: str) -> bool:
 
 
 def _in_step(load: Access, store: Access) -> bool:
-    """Whether both go over the same elements in each iteration of the loops around both, and over others in another."""
+    """Whether the loops around both go over the same elements with both, in each iteration over others.
+
+    A load that stands before the store may also be anywhere in the part that an iteration has for itself:
+
+        for i: top = x[i, label[i]]             row i is read before it is written
+               for j: y[i, j] = ...
+    """
     common = [a for a, b in zip(load.loops, store.loops, strict=False) if a is b]
     around = {loop.var for loop in common}
-    return all(around <= set().union(*map(names, access.at)) for access in (load, store)) and (
-        _shape(load, around) == _shape(store, around))
+    same = [x == y for x, y in zip(_shape(load, around), _shape(store, around), strict=True)]
+    if all(same):
+        return all(around <= set().union(*map(names, access.at)) for access in (load, store))
+    own = [e for e, alike in zip(load.at, same, strict=True) if alike and _tells_apart(e, around)]
+    return load.time < store.time and around <= set().union(*map(names, own))
+
+
+def _tells_apart(e: Expr, around: set[str]) -> bool:
+    """Whether an index is another in each iteration, as far as it speaks of it: a quotient is not."""
+    return not any(names(x) & around for x in walk(e) if isinstance(x, Load | Select)
+                   or isinstance(x, Binary) and x.op not in ("add", "sub", "mul"))
 
 
 def _shape(access: Access, around: set[str]) -> list[str]:

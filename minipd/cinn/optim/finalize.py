@@ -10,6 +10,7 @@
     buffers_to_scalars          those of one element are scalars
     reduce_in_registers         elements that a loop adds to are scalars meanwhile
     lower_reduce                other reductions as loads and stores
+    pick                        a sum with one term that is not 0 is that term
     merge                       one name for one value
     rearrange_load_instruction  a statement for each element that is loaded
     share                       names for what is computed more than once
@@ -29,6 +30,7 @@ from minipd.cinn.optim.conditions import entail_loop_condition, if_fusion
 from minipd.cinn.optim.forward_stores import forward_stores
 from minipd.cinn.optim.hoist import eliminate_invariant_loop
 from minipd.cinn.optim.merge import merge, rearrange_load_instruction
+from minipd.cinn.optim.pick import pick
 from minipd.cinn.optim.remove_schedule_block import remove_schedule_block
 from minipd.cinn.optim.scalars import buffers_to_scalars, lower_reduce, reduce_in_registers
 from minipd.cinn.optim.share import share
@@ -44,7 +46,7 @@ Pass = Callable[[Function], Function]
 #: in this order
 PASSES: tuple[Pass, ...] = (
     remove_schedule_block, unroll_loops, simplify_indices, if_fusion, entail_loop_condition, merge, forward_stores,
-    simplify, update_buffer_axis, buffers_to_scalars, reduce_in_registers, lower_reduce, merge,
+    simplify, update_buffer_axis, buffers_to_scalars, reduce_in_registers, lower_reduce, pick, merge,
     rearrange_load_instruction, share, eliminate_invariant_loop, simplify, short_names)
 
 
