@@ -158,14 +158,12 @@ def paddle_step(values: dict[str, Any], static: bool) -> Callable[[], object]:
     dim, layers, heads, ffn, vocab, batch, seq = sizes(values)
     width = dim // heads
     angle = np.outer(np.arange(seq), 10000.0 ** (-np.arange(0, width, 2) / width)).astype(np.float32)
-    cos, sin = paddle.to_tensor(np.cos(angle)), paddle.to_tensor(np.sin(angle))
-    mask = paddle.triu(paddle.full([seq, seq], -1e30), 1)
     normal = paddle.ParamAttr(initializer=nn.initializer.Normal(0, 0.02))
 
     def linear(fan_in, fan_out):
         return nn.Linear(fan_in, fan_out, weight_attr=normal, bias_attr=False)
 
-    def rotate(x):
+    def rotate(x, cos, sin):
         a, b = x.chunk(2, -1)
         return paddle.concat([a * cos - b * sin, b * cos + a * sin], -1)
 
@@ -184,9 +182,10 @@ def paddle_step(values: dict[str, Any], static: bool) -> Callable[[], object]:
             self.qkv, self.out = linear(dim, 3 * dim), linear(dim, dim)
             self.gate_up, self.down = linear(dim, 2 * ffn), linear(ffn, dim)
 
-        def forward(self, x):
+        def forward(self, x, cos, sin, mask):
             qkv = self.qkv(self.attention_norm(x)).reshape([batch, seq, 3, heads, width]).transpose([2, 0, 3, 1, 4])
-            scores = paddle.matmul(rotate(qkv[0]), rotate(qkv[1]), transpose_y=True) * width**-0.5 + mask
+            q, k = rotate(qkv[0], cos, sin), rotate(qkv[1], cos, sin)
+            scores = paddle.matmul(q, k, transpose_y=True) * width**-0.5 + mask
             y = paddle.matmul(F.softmax(scores, -1), qkv[2])
             x = x + self.out(y.transpose([0, 2, 1, 3]).reshape([batch, seq, dim]))
             gate, up = self.gate_up(self.ffn_norm(x)).chunk(2, -1)
@@ -198,11 +197,13 @@ def paddle_step(values: dict[str, Any], static: bool) -> Callable[[], object]:
             self.embedding = nn.Embedding(vocab, dim, weight_attr=normal)
             self.blocks = nn.LayerList([Block() for _ in range(layers)])
             self.norm = Norm()
+            self.cos, self.sin = paddle.to_tensor(np.cos(angle)), paddle.to_tensor(np.sin(angle))
+            self.mask = paddle.triu(paddle.full([seq, seq], -1e30), 1)
 
         def forward(self, ids, labels):
             x = self.embedding(ids)
             for block in self.blocks:
-                x = block(x)
+                x = block(x, self.cos, self.sin, self.mask)
             logits = paddle.matmul(self.norm(x), self.embedding.weight, transpose_y=True)
             return F.cross_entropy(logits.flatten(0, 1), labels)
 
