@@ -71,13 +71,29 @@ def test_a_block_of_a_long_sum():
 
 @pytest.mark.parametrize("function", [
     picking(columns=Dim("x0", 1)),                              # may have no elements
+    picking(columns=binary("min", const(5, I64), binary("sub", const(5, I64), i))),
     picking(cond=binary("lt", j, LABEL)),
     picking(cond=binary("eq", binary("mul", j, const(2, I64)), LABEL)),
     picking(value=Var("s", F32)),
     picking(cond=binary("eq", cast(j, F32), cast(LABEL, F32))),
 ])
-def test_other_sums_stay(function):
+def test_sums_that_are_no_single_term_for_sure_stay(function):
     assert pick(function) is function
+
+
+def test_blocks_that_have_elements():
+    """A block of 2 of 5 columns, the last of 1; of 4 columns the third has none."""
+    def blocks(columns):
+        k, left = Var("k"), binary("sub", const(columns, I64), binary("mul", Var("k"), const(2, I64)))
+        at = binary("add", binary("mul", k, const(2, I64)), j)
+        term = select(binary("eq", at, LABEL), Load("x0", (i, at), F32), const(0, F32))
+        block = For("j", binary("min", const(2, I64), left), Accumulate("s", "add", term))
+        row = Seq((Init("s", const(0, F32)), For("k", const(3, I64), block), Store("y0", (i,), Var("s", F32))))
+        return Function("blocks", picking().params, For("i", Dim("x0", 0), row), ())
+    new = pick(blocks(5))
+    assert len(loops_in(new)) == 2
+    np.testing.assert_array_equal(run(new, X, LABELS), run(blocks(5), X, LABELS))
+    assert pick(blocks(4)) == blocks(4)
 
 
 def test_logits_may_still_be_overwritten():
