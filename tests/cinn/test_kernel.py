@@ -275,6 +275,42 @@ def test_big_inputs_with_strides_are_read_where_they_are(compiler, monkeypatch, 
         np.testing.assert_allclose(y, expected, rtol=1e-5)
 
 
+def test_what_is_known_from_the_first_call_holds_for_other_arrays_only_if_they_fit(compiler):
+    """Same shapes, but: other memory, an input over the output, unaligned, other dtypes."""
+    kernel = Kernel(softmax(), compiler)
+    memory = np.random.default_rng(0).standard_normal(60).astype(np.float32)
+
+    def expected(x):
+        e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+        return e / e.sum(1, keepdims=True)
+    for first in range(3):
+        x, y = memory[first:first + 12].reshape(3, 4), np.empty((3, 4), np.float32)
+        kernel([x], [y])
+        np.testing.assert_allclose(y, expected(x), rtol=1e-6)
+    assert len(kernel._plans) == 1
+    for shift in (0, 4, -4):
+        own = memory.copy()
+        x, y = own[20:32].reshape(3, 4), own[20 + shift:32 + shift].reshape(3, 4)
+        want = expected(x)
+        kernel([x], [y])
+        np.testing.assert_allclose(y, want, rtol=1e-6)
+    unaligned = np.frombuffer(bytearray(1) + x.tobytes(), np.uint8)[1:].view(np.float32).reshape(3, 4)
+    y = np.empty((3, 4), np.float32)
+    kernel([unaligned], [y])
+    np.testing.assert_allclose(y, expected(unaligned), rtol=1e-6)
+    with pytest.raises(TypeError, match="expected float32"):
+        kernel([x.view(np.int32)], [y])
+    assert len(kernel._plans) == 1
+
+
+def test_shapes_without_end_do_not_fill_the_memory(compiler):
+    kernel = Kernel(softmax(), compiler)
+    for n in range(1, 200):
+        x, y = np.zeros((n, 2), np.float32), np.empty((n, 2), np.float32)
+        kernel([x], [y])
+        assert (y == 0.5).all() and len(kernel._plans) <= 64
+
+
 def test_a_bound_call_reads_its_arrays_anew(compiler):
     x, y = np.ones((3, 4), np.float32), np.empty((3, 4), np.float32)
     call = Kernel(softmax(), compiler).bind([x.T.copy().T], [y])

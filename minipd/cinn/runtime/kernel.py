@@ -24,16 +24,18 @@ from minipd.cinn.ir.ast import Function, Param, viewed
 from minipd.cinn.overwriting import overwritable
 from minipd.cinn.runtime.aliases import in_place
 from minipd.cinn.runtime.compiler import Compiler, process_compiler
-from minipd.cinn.runtime.machine import MachineCode, array_words
+from minipd.cinn.runtime.machine import MachineCode
+from minipd.cinn.runtime.plan import Plan, address
 from minipd.cinn.runtime.scratch import scratch_arrays
-from minipd.cinn.runtime.threads import allowed_threads, task_driver
+from minipd.cinn.runtime.threads import allowed_threads
 
 __all__ = ["Kernel", "Version", "compile_function"]
 
 #: Elements of the largest array from which threads pay.
 THREADS_FROM = 1 << 16
 
-_C_FUNCTION = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
+#: for how many different shapes a kernel keeps what their calls have in common
+PLANS = 64
 
 #: ways to pass an array
 AS_IT_IS, STRIDED, COPIED = "as it is", "strided", "copied"
@@ -77,6 +79,7 @@ class Kernel:
         self.cut = phases_of(function)
         self._versions: dict[tuple[int, ...], MachineCode] = {}
         self._in_place: dict[tuple[tuple[int, int], ...], Kernel] = {}
+        self._plans: dict[tuple[Any, ...], Plan] = {}
 
     def __repr__(self) -> str:
         return f"Kernel({self.function.name}: {', '.join(self.function.comment)})"
@@ -87,8 +90,32 @@ class Kernel:
         return overwritable(self.function)
 
     def __call__(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
-        """Compute: `outputs` are written in full.  One array per parameter, inputs first."""
+        """Compute: `outputs` are written in full.  One array per parameter, inputs first.
+
+        What all calls on arrays of these shapes have in common is found out in the first.
+        """
+        arrays = (*inputs, *outputs)
+        key = tuple([(a.shape, a.strides, a.dtype) for a in arrays])
+        places = [address(a) for a in arrays]
+        plan = self._plans.get(key)
+        if plan is not None and plan.fits(places, len(inputs)):
+            if not plan(places):
+                raise self._no_memory()
+            return
         self.bind(inputs, outputs)()
+        if plan is None and self._takes_as_they_are(inputs, outputs):
+            if len(self._plans) == PLANS:
+                self._plans.clear()
+            fitted = [self._fitted(p, a, n) for n, (p, a) in enumerate(zip(self.function.params, arrays, strict=True))]
+            self._plans[key] = self._plan(self.version(), fitted, self.threads(max(a.size for a in fitted)))
+
+    def _takes_as_they_are(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> bool:
+        return (not self._has_nothing_to_do(inputs, outputs) and not _shared(inputs, outputs)
+                and all(way == AS_IT_IS for way in self._ways(inputs, outputs)))
+
+    def _plan(self, code: MachineCode, fitted: Sequence[np.ndarray], tasks: int) -> Plan:
+        scratch = scratch_arrays(self.cut, dict(zip((p.name for p in self.function.params), fitted, strict=True)))
+        return Plan(code, self.cut, fitted, scratch, tasks, tasks)
 
     def bind(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> Callable[[], None]:
         """The call as a function without arguments, for arrays that are used many times: all choices are made here.
@@ -163,7 +190,7 @@ class Kernel:
         return calls[0] if len(before) + len(calls) + len(after) == 1 else _sequence([*before, *calls, *after])
 
     def calls(self, code: MachineCode, arrays: Sequence[np.ndarray], tasks: int,
-              threads: int | None = None) -> list[Callable[[], None]]:
+              threads: int | None = None) -> list[Callable[[], Any]]:
         """What to call in order.
 
         Args:
@@ -173,20 +200,13 @@ class Kernel:
         """
         threads = tasks if threads is None else threads
         scratch = scratch_arrays(self.cut, dict(zip((p.name for p in self.function.params), arrays, strict=True)))
-        # What the machine code reads: a place for errors, the arrays; where to begin, counts; the three words of calls.
-        data = np.array([0, *(w for a in (*arrays, *scratch) for w in array_words(a))], np.int64)
-        numbers = [(phase, tasks if each.parallel else 1) for phase, each in enumerate(self.cut.phases)]
-        words = np.array([0, *(w for phase, count in numbers for w in (count, 1, phase, count))], np.int64)
-        begin, place = words.ctypes.data, data.ctypes.data
-        run: list[Callable[[], None]] = []
-        for phase, count in numbers:
-            at = begin + 8 + 32 * phase
-            if threads > 1 and count > 1:
-                call = functools.partial(task_driver(), code.address, begin, at, at + 8, place, 0, 1, threads)
-            else:
-                call = functools.partial(_C_FUNCTION(code.address), begin, at, at + 8, place)
+        plan = Plan(code, self.cut, arrays, scratch, tasks, threads)
+        data = plan.data([address(a) for a in (*arrays, *scratch)])
+        run: list[Callable[[], Any]] = []
+        for phase in plan.runs:
+            call = functools.partial(phase, ctypes.addressof(data))
             # The addresses are good as long as these live.
-            vars(call)["kept"] = code, data, words, arrays, scratch
+            vars(call)["kept"] = plan, data, arrays, scratch
             run.append(call)
         if self._allocates:
             run.append(functools.partial(self._check, data))
@@ -197,10 +217,13 @@ class Kernel:
         """Whether the machine code makes arrays of its own: rows, or lines of a result on their way past the cache."""
         return "np.empty" in self.source
 
-    def _check(self, data: np.ndarray) -> None:
+    def _check(self, data: Any) -> None:
         if data[0]:
             data[0] = 0
-            raise MemoryError(f"{self!r}: no memory for its own arrays")
+            raise self._no_memory()
+
+    def _no_memory(self) -> MemoryError:
+        return MemoryError(f"{self!r}: no memory for its own arrays")
 
     def _fitted(self, param: Param, array: np.ndarray, number: int) -> np.ndarray:
         """An array as the machine code takes it for the parameter."""

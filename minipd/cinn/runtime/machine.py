@@ -22,9 +22,9 @@ import numpy as np
 __all__ = ["MachineCode", "array_words", "compiled", "loaded"]
 
 #: Floats may be contracted, and zeros lose their sign.  Never nnan and ninf: NaN and inf mean in a kernel what they
-#: mean in numpy.  Not reassoc, which loses them too, but for what `scalar.plus` and `times` fold.  Not arcp either: with it
-#: LLVM computes 1 / sqrt(x) by the processor's estimate and a step of Newton's, which is NaN for 0 and for inf.
-#: `numba_source` multiplies by reciprocals where they pay.
+#: mean in numpy.  Not reassoc, which loses them too, but for what `scalar.plus` and `scalar.times` fold.  Not arcp
+#: either: with it LLVM computes 1 / sqrt(x) by the processor's estimate and a step of Newton's, which is NaN for 0 and
+#: for inf; `numba_source` multiplies by reciprocals where they pay.
 FASTMATH = {"contract", "nsz"}
 
 ENTRY = "minipd_entry"
