@@ -4,6 +4,7 @@ again."""
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -55,25 +56,46 @@ class Trace:
         """
         from minipd.cinn.schedule.ir_schedule import IRSchedule
         s = IRSchedule(function)
+        for _ in self._replayed(s):
+            pass
+        return s
+
+    def explain(self, function: Function) -> str:
+        """The text of the function before the first and after each step."""
+        from minipd.cinn.ir.printer import text
+        from minipd.cinn.schedule.ir_schedule import IRSchedule
+        s = IRSchedule(function)
+        parts = [f"## before\n{text(function)}"]
+        parts += [f"## {step}\n{text(s.function)}" for step in self._replayed(s)]
+        return "\n".join(parts)
+
+    def _replayed(self, s: IRSchedule) -> Iterator[Step]:
+        """Each step, when it has been done."""
+        function = s.function
         for n, step in enumerate(self.steps):
             try:
                 s.apply(step.primitive, *step.args)
-            except ScheduleError as error:
+            except (ScheduleError, TypeError) as error:
                 raise ScheduleError(f"step {n} of the trace, {step}, does not fit {function.name}: {error}") from None
             made = s.trace.steps[-1].outputs
             if made != step.outputs:
                 raise ScheduleError(f"step {n} of the trace, {step}, made {', '.join(step.outputs) or 'nothing'}; in "
                                     f"{function.name} it makes {', '.join(made) or 'nothing'}: the trace is one of "
                                     "another function")
-        return s
+            yield step
 
     def to_json(self) -> str:
         return json.dumps([{"primitive": s.primitive, "args": s.args, "outputs": s.outputs} for s in self.steps])
 
     @staticmethod
     def from_json(text: str) -> Trace:
-        return Trace(tuple(Step(s["primitive"], tuple(map(_frozen, s["args"])), tuple(s["outputs"]))
-                           for s in json.loads(text)))
+        """What `to_json` has written.   Raises: ScheduleError if it is something else."""
+        try:
+            return Trace(tuple(Step(s["primitive"], tuple(map(_frozen, s["args"])), tuple(s["outputs"]))
+                               for s in json.loads(text)))
+        except (ValueError, KeyError, TypeError) as error:
+            raise ScheduleError(f"expected a trace as JSON, a list of primitives with args and outputs, got "
+                                f"{text[:60]!r}: {error}") from None
 
 
 def _plain(a: Any) -> Any:

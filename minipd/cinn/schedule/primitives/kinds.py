@@ -60,8 +60,8 @@ def bind(nests: Nests, loop: str, axis: str) -> tuple[Function, None]:
     for other in (*around, *within):
         if other.kind == axis:
             raise ScheduleError(f"{what}: {other.var} is bound to that axis already")
-    outer, inner = (around, [found]) if axis in BLOCK_AXES else ([found], within)
-    if any(x.kind in THREAD_AXES for x in outer) and any(x.kind in BLOCK_AXES for x in inner):
+    if (axis in BLOCK_AXES and any(x.kind in THREAD_AXES for x in around)) or (
+            axis in THREAD_AXES and any(x.kind in BLOCK_AXES for x in within)):
         raise ScheduleError(f"{what}: expected loops over threads inside those over blocks")
     _check_apart(nests, found, what, True, "")
     return _as_kind(nests, found, axis), None

@@ -85,7 +85,8 @@ def rfactor(nests: Nests, loop: str) -> tuple[Function, str]:
 
     kept = [x for x in loops if x.var in spatial or x is target]
     own = [(v, value) for v, value in zip(block.iter_vars, block.iter_values, strict=True) if v.kind == "S"]
-    predicate = _conjunction(e for e in _conjuncts(block.predicate) if not names(e) & (folded - spatial - {loop}))
+    # what asks where the reduction ends is asked no more: every partial result has a start, and is combined
+    predicate = _conjunction(e for e in _conjuncts(block.predicate) if not names(e) & (folded - spatial))
 
     def nest(name: str, kind: str, body: Stmt) -> Stmt:
         new: dict[str, Expr] = {x.var: Var(nests.unused(f"{x.var}_{name}")) for x in kept}
