@@ -71,7 +71,8 @@ def test_the_compiler_shows_groups_loops_and_source(capsys):
     places = [text.index(shown) for shown in (
         "after forward_fusion = {", "after graph_passes = {", "after decompose = {", '"pd_op.scale"',
         "after group = {", '"cinn_op.group"', "after cluster = {", '"cinn_op.fusion"',
-        "after compile = {", '"cinn_runtime.jit_kernel"', "loops of multiply_sum", "parallel for (i, 0, x0.shape[0])", "source of multiply_sum",
+        "after compile = {", '"cinn_runtime.jit_kernel"', "loops of multiply_sum",
+        "parallel for (i, 0, x0.shape[0])", "source of multiply_sum",
         "for i in range(x0_dim0 * task // tasks")]
     assert places == sorted(places)
 
