@@ -30,10 +30,10 @@ def llama(model: str) -> tuple[Any, list[Any]]:
     from train_cases import config_of
 
     import minipd as paddle
-    from minipd.models.llama import Llama
+    from minipd.models.llama import LlamaForCausalLM
     config = replace(config_of(model).model, max_seq=512)
     ids = np.random.default_rng(0).integers(0, config.vocab_size, (1, 512))
-    return Llama(config), [paddle.to_tensor(ids)]
+    return LlamaForCausalLM(config), [paddle.to_tensor(ids)]
 
 
 def unet_block(channels: int, side: int, heads: int = 8, text: int = 77) -> tuple[Any, list[Any]]:
