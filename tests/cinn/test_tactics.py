@@ -65,17 +65,19 @@ def kinds_of(function):
 
 @pytest.mark.parametrize("fn, shapes", [*(x[1:] for x in KINDS), *OTHERS])
 @pytest.mark.parametrize("config", CONFIGS)
-def test_a_schedule_keeps_the_meaning_after_every_step(fn, shapes, config):
+def test_a_schedule_keeps_the_meaning(fn, shapes, config):
+    """At the end, and where every rule fires after every second step."""
     g = group(fn, *((s, F32) for s in shapes))
     arrays = [normal(*s, seed=i) for i, s in enumerate(shapes)]
-    for lowered in (g.lower(), g.lower(any_rows=True)):
-        made = schedule(lowered, config)
-        for n in range(len(made.trace.steps) + 1):
-            function = Trace(made.trace.steps[:n]).replay(lowered).function
-            verify(function)
-            same(g, lowered, function, *arrays, rtol=2e-5)
-        assert function == made.function
-        same(g, lowered, finalize(function), *arrays, rtol=2e-5)
+    lowered = g.lower(any_rows=config is not EAGER)
+    made = schedule(lowered, config)
+    for n in range(1, len(made.trace.steps), 2) if config is EAGER else ():
+        function = Trace(made.trace.steps[:n]).replay(lowered).function
+        verify(function)
+        same(g, lowered, function, *arrays, rtol=2e-5)
+    verify(made.function)
+    same(g, lowered, made.function, *arrays, rtol=2e-5)
+    same(g, lowered, finalize(made.function), *arrays, rtol=2e-5)
 
 
 @pytest.mark.parametrize("dtype, rtol", [(F32, 2e-4), (F64, 1e-10), (I32, 0), (BF16, 2 ** -7)])
@@ -200,18 +202,16 @@ def test_rows_are_what_is_not_reduced_wherever_it_stands():
 
 # ----------------------------------------------------------------------------------------------------- overriding
 def test_a_config_makes_choices_itself():
-    lowered = group(softmax, ((40, 700), F32)).lower()
-    x = normal(40, 700)
-    g = group(softmax, ((40, 700), F32))
-    base = ScheduleConfig()
+    g = group(softmax, ((5, 7), F32))
+    lowered, x, base = g.lower(), normal(5, 7), ScheduleConfig(parallel_elements=0)
     again = schedule(lowered, replace(base, keep=(("exp_2", "again"),)))
     row = schedule(lowered, replace(base, keep=(("exp_2", "row"),)))
     serial = schedule(lowered, replace(base, without=("Bind", "Vectorize")))
     columns = schedule(lowered, replace(base, rows=("j",)))
     assert text(finalize(again.function)).count("exp(") == 2
-    assert "exp_2_kept := local f32[700]" in text(finalize(row.function))
-    assert set(kinds_of(serial.function)) == {"serial"} and "parallel" in kinds_of(schedule(lowered).function)
-    assert columns.trace != schedule(lowered).trace
+    assert "exp_2_kept := local f32[7]" in text(finalize(row.function))
+    assert set(kinds_of(serial.function)) == {"serial"} and "parallel" in kinds_of(schedule(lowered, base).function)
+    assert columns.trace != schedule(lowered, base).trace
     for made in (again, row, serial, columns):
         out, = run(finalize(made.function), g, x)
         np.testing.assert_allclose(out, g.reference(x)[0], rtol=2e-5)
