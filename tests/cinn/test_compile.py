@@ -189,7 +189,8 @@ def test_what_kernels_will_be_given_is_foreseen():
     def step(x, y, w):
         a = (x + y).exp() * 2.0                         # over nothing, then
         b = paddle.matmul(a, w)
-        c = (b * b).exp() + paddle.as_strided(a, [n, n], [2 * n, 1])                  # over b; and a slice of columns, read where it is
+        columns = paddle.as_strided(a, [n, n], [2 * n, 1])
+        c = (b * b).exp() + columns                     # over b; and a slice of columns, read where it is
         return paddle.matmul(F.softmax(c) * 0.5, w.transpose([1, 0]))
     n = 300
     program, feed = traced(step, *[R.normal(size=shape) / 20 for shape in ((n, 2 * n), (n, 2 * n), (2 * n, n))])
