@@ -72,6 +72,7 @@ class RankContext:
         self.flags: dict[str, Any] = {}
         self.counters: defaultdict[str, int] = defaultdict(int)
         self.warned: set[str] = set()       # operators of which this rank has been told that they have no SPMD rule
+        self.prim: dict[str, Any] = {}      # Paddle's switches for decomposition (`decomposition.prim`)
         self.lazy_init = False
         self.printing = Options()
         self.static_mode = False            # what is called is written into a program (`framework.mode`)

@@ -11,7 +11,8 @@ from minipd.decomposition import functions
 from minipd.decomposition.decomp import call_decomp_rule as by_paddles_path
 from minipd.decomposition.functions import FUNCTION_RULES
 from minipd.decomposition.rules import call_decomp_rule, call_vjp, has_decomp_rule, has_vjp, rule_names, rule_of
-from minipd.framework import philox
+from minipd.framework import philox, rank
+from minipd.framework.context import RankContext
 from minipd.framework.row import ROWS
 from minipd.ir.builder import Builder
 from minipd.ir.paddle.signatures import signature
@@ -120,6 +121,17 @@ def test_what_is_to_stay_stays(static):
     assert "pd_op.softmax" in names and "pd_op.gelu" not in names
     with pytest.raises(TypeError, match="expected names of operators, got 3"):
         core._set_prim_backward_blacklist(3)
+
+
+def test_every_rank_has_switches_of_its_own():
+    core._set_prim_all_enabled(True)
+    core._set_prim_backward_blacklist("pd_op.softmax")
+    token = rank.enter(RankContext())
+    assert not core._is_bwd_prim_enabled() and not any(core.prim_config.values())
+    rank.leave(token)
+    assert core._is_all_prim_enabled() and core.prim_config["backward_blacklist"] == {"pd_op.softmax"}
+    core._set_prim_all_enabled(False)
+    core.prim_config["backward_blacklist"].clear()
 
 
 def test_only_a_part_of_the_program(static):
