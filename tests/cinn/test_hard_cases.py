@@ -126,6 +126,14 @@ def test_c4_large_reductions(shape, equal):
     np.testing.assert_array_equal(most, x.max(-1))
 
 
+@pytest.mark.parametrize("shape", [(5, 0), (3, 1), (1, 3)])
+def test_c4_columns_of_no_or_one_element(shape, compiler):
+    """Code for no elements is code, too; where one element is folded, nobody reads what argmax is of."""
+    every_way(lambda x: (F.softmax(x, 1), x - x.sum(1, keepdim=True)), R.normal(size=shape), compiler=compiler)
+    if 0 not in shape:
+        every_way(lambda x: ((x * 2.0).argmax(1), (x * 2.0).argmin(0)), R.normal(size=shape), compiler=compiler)
+
+
 # --------------------------------------------------------- C6: sizes beside the schedule's blocks, vectors and chunks
 def around(n):
     return [n - 1, n, n + 1, 3 * n + 5]

@@ -113,6 +113,7 @@ class _Writer(Expressions):
         with self.indented():
             for line in _wrapped(f.comment):
                 self.write(f"# {line}")
+            about = len(self.lines)
             for dim in _dims(f):
                 self.write(f"{self.dim(dim)} = {self.scope[dim.param]}.shape[{dim.axis}]")
             for let in cut.before:
@@ -124,7 +125,7 @@ class _Writer(Expressions):
                         self.phase(phase, cut.kept)
                 else:
                     self.phase(phase, cut.kept)
-            if not self.lines:
+            if len(self.lines) == about:        # (arrays without elements)
                 self.write("pass")
         return "\n".join([*head, *self.lines, ""])
 

@@ -39,6 +39,7 @@ from minipd.cinn.ir.ast import (
 )
 from minipd.cinn.ir.build import binary, cast, const, identity, select
 from minipd.cinn.ir.simplify import simplify_expression
+from minipd.cinn.ir.walk import buffers_read, statements
 from minipd.cinn.lower.analysis import analyse
 from minipd.cinn.lower.axes import Axes
 from minipd.cinn.lower.calls import Call, calls_of
@@ -98,7 +99,7 @@ def _needed(calls: Sequence[Call], results: Sequence[Value]) -> list[Call]:
 class _Lowering:
     def __init__(self, axes: Axes, loops: Iteration, calls: list[Call]):
         self.axes, self.loops, self.calls = axes, loops, calls
-        self.allocs: list[Stmt] = []
+        self.allocs: list[Alloc] = []
         self.nests: list[Stmt] = []
         #: the buffers of values, and what stands for an element of a value that has none
         self.buffers: dict[Value, str] = {}
@@ -121,7 +122,17 @@ class _Lowering:
             at = self._here(v)
             self._block(y, self.loops.of(v), Store(y, self._place(v, at), cast(self._read(v, at), v.dtype)))
         comment = tuple(call.name for call in self.calls if not isinstance(call.compute, Fill))
-        return Function(name, self.loops.params, Seq((*self.allocs, *self.nests)), comment)
+        return Function(name, self.loops.params, Seq(self._read_by_some_output()), comment)
+
+    def _read_by_some_output(self) -> tuple[Stmt, ...]:
+        """All that is to run: where one element is folded, argmax reads nothing, and so nobody may read its operand."""
+        wanted = {p.name for p in self.loops.params if p.output}
+        nests: list[Stmt] = []
+        for nest in reversed(self.nests):
+            if any(isinstance(x, Store | Reduce) and x.buffer in wanted for x in statements(nest)):
+                nests.append(nest)
+                wanted |= buffers_read(nest)
+        return (*(a for a in self.allocs if a.buffer in wanted), *reversed(nests))
 
     # ------------------------------------------------------------------------------------------------ operators
     def _elementwise(self, call: Call) -> None:
