@@ -20,15 +20,18 @@ from typing import NamedTuple
 
 from minipd.cinn.ir.ast import (
     Accumulate,
+    Alloc,
     Binary,
     Expr,
     For,
     Function,
+    IfThenElse,
     Init,
     Let,
     Load,
     Param,
     Select,
+    Seq,
     Stmt,
     Store,
     Var,
@@ -51,6 +54,8 @@ class Access(NamedTuple):
 
 def overwritable(function: Function) -> dict[int, tuple[int, ...]]:
     """Number of a result -> the numbers of the inputs that it may be written over; results without any are left out.
+
+    Raises: TypeError for a function that is not in flat form.
 
     >>> import numpy as np
     >>> from minipd.cinn.ir.build import const
@@ -133,6 +138,18 @@ class _Accesses:
                         self._read(e, loops, lets)
                     where = tuple(substitute(e, lets) for e in index)
                     self.stores.setdefault(buffer, []).append(Access(self.time, where, loops))
+                case IfThenElse(cond=cond, then=then, orelse=orelse):
+                    self._read(cond, loops, lets)
+                    for arm in (then, orelse):
+                        if arm is not None:
+                            self._visit(arm, loops, lets)
+                case Seq():
+                    self._visit(s, loops, lets)
+                case Alloc(shape=shape):
+                    for e in shape:
+                        self._read(e, loops, lets)
+                case _:
+                    raise TypeError(f"expected a function in flat form, found {text(s)}")
 
     def _read(self, e: Expr, loops: tuple[For, ...], lets: dict[str, Expr]) -> None:
         for x in walk(e):

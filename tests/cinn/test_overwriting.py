@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from minipd.cinn.compile import function_of
-from minipd.cinn.ir.ast import For, Function, Load, Param, Seq, Store, Var
+from minipd.cinn.ir.ast import For, Function, IfThenElse, Load, Param, Seq, Store, Var
 from minipd.cinn.ir.build import binary, const
 from minipd.cinn.lower import lower
+from minipd.cinn.optim import finalize
 from minipd.cinn.overwriting import overwritable
 from minipd.cinn.runtime.kernel import compile_function
 from minipd.nn import functional as F
@@ -19,7 +20,7 @@ ROW = np.linspace(0.5, 1.5, 9)
 def function(fn, *arrays, scheduled=True):
     program, _ = traced(fn, *arrays)
     group, = grouped(program)
-    return function_of(group) if scheduled else lower(group)
+    return function_of(group) if scheduled else finalize(lower(group))
 
 
 @pytest.mark.parametrize("fn, arrays, allowed", [
@@ -30,7 +31,7 @@ def function(fn, *arrays, scheduled=True):
     (lambda x, y: (x.exp() * y, x.tanh() * y), (X, X), {0: (0, 1), 1: (0, 1)}),     # both are read first
 ])
 def test_allowed(fn, arrays, allowed):
-    """Of plain loops, as lowering writes them."""
+    """Of loops that nobody has scheduled."""
     assert overwritable(function(fn, *arrays, scheduled=False)) == allowed
 
 
@@ -76,3 +77,18 @@ def test_another_element_is_none_of_its_own():
     for index in (binary("sub", const(3, i.dtype), i), const(0, i.dtype)):
         turned = For("i", n, Store("y", (i,), Load("x", (index,), f64)))
         assert overwritable(Function("f", (x, y), turned, ())) == {}
+
+
+def test_what_is_read_in_an_arm_or_a_scope_of_its_own_counts():
+    i, f64, n = Var("i"), np.dtype("float64"), const(4, np.dtype("int64"))
+    x, y = (Param(name, f64, 1, name == "y") for name in "xy")
+    own, other = (Store("y", (i,), Load("x", (at,), f64)) for at in (i, binary("sub", const(3, i.dtype), i)))
+    for then, orelse, allowed in ((own, None, {0: (0,)}), (other, None, {}), (own, other, {})):
+        arms = IfThenElse(binary("lt", i, 2), then, orelse)
+        for body in (arms, Seq((Seq((arms,)),))):
+            assert overwritable(Function("f", (x, y), For("i", n, body), ())) == allowed
+
+
+def test_block_form_is_refused():
+    with pytest.raises(TypeError, match=r"expected a function in flat form, found ScheduleBlock"):
+        overwritable(lower(grouped(traced(lambda x: x.exp() * 2.0, X)[0])[0]))
