@@ -37,8 +37,7 @@ from minipd.cinn.ir.ast import (
     Var,
 )
 from minipd.cinn.ir.printer import text
-from minipd.cinn.ir.walk import names, substitute, walk
-from minipd.cinn.optim.tree import stmts_of
+from minipd.cinn.ir.walk import names, stmts_of, substitute, walk
 
 __all__ = ["overwritable"]
 

@@ -53,8 +53,7 @@ from minipd.cinn.ir.ast import (
     Store,
     Var,
 )
-from minipd.cinn.ir.walk import expressions, names, statements, walk
-from minipd.cinn.optim.tree import stmts_of
+from minipd.cinn.ir.walk import expressions, names, statements, stmts_of, walk
 
 __all__ = ["numba_source"]
 

@@ -32,11 +32,10 @@ from minipd.cinn.ir.ast import (
     Init,
     Let,
     Load,
-    Seq,
     Stmt,
     Var,
 )
-from minipd.cinn.ir.walk import expressions, names, statements, walk
+from minipd.cinn.ir.walk import expressions, flattened, names, statements, walk
 
 __all__ = ["Phase", "Phases", "phases_of"]
 
@@ -92,7 +91,7 @@ def phases_of(function: Function) -> Phases:
     before: list[Let] = []
     scratch: list[Alloc] = []
     runs: list[tuple[bool, list[Stmt]]] = []
-    for s in _flattened(function.body):
+    for s in flattened(function.body):
         if isinstance(s, Alloc):
             scratch.append(s)
         elif isinstance(s, Let) and _is_known(s.value, {let.name for let in before}, fixed):
@@ -104,10 +103,6 @@ def phases_of(function: Function) -> Phases:
         else:
             runs.append((False, [s]))
     return _linked(tuple(before), tuple(scratch), runs)
-
-
-def _flattened(s: Stmt) -> list[Stmt]:
-    return [x for inner in s.stmts for x in _flattened(inner)] if isinstance(s, Seq) else [s]
 
 
 def _is_known(value: Expr, before: set[str], fixed: set[str]) -> bool:

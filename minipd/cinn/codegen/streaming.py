@@ -22,8 +22,16 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from minipd.cinn.ir.ast import Const, Expr, For, Function, Let, Load, Param, Stmt, Store
-from minipd.cinn.ir.walk import bodies, buffers_read, buffers_written, names, own_expressions, statements, walk
-from minipd.cinn.optim.tree import stmts_of
+from minipd.cinn.ir.walk import (
+    bodies,
+    buffers_read,
+    buffers_written,
+    names,
+    own_expressions,
+    statements,
+    stmts_of,
+    walk,
+)
 
 __all__ = ["STREAMED_FROM", "StreamedRow", "streamed_rows"]
 

@@ -34,9 +34,9 @@ from minipd.cinn.ir.ast import (
     Var,
 )
 
-__all__ = ["blocks", "buffers_read", "buffers_written", "bodies", "children", "expressions", "in_block_form", "loads",
-           "loops", "map_bodies", "map_children", "map_expressions", "map_statements", "names", "own_expressions",
-           "rename", "statements", "substitute", "walk"]
+__all__ = ["blocks", "buffers_read", "buffers_written", "bodies", "children", "expressions", "flattened",
+           "in_block_form", "loads", "loops", "map_bodies", "map_children", "map_expressions", "map_statements",
+           "names", "own_expressions", "rename", "statements", "stmts_of", "substitute", "walk"]
 
 
 # ------------------------------------------------------------------------------------------------- expressions
@@ -162,6 +162,21 @@ def loops(s: Stmt) -> list[For]:
 def blocks(s: Stmt) -> list[ScheduleBlock]:
     """The blocks in s, in order."""
     return [x for x in statements(s) if isinstance(x, ScheduleBlock)]
+
+
+def stmts_of(s: Stmt) -> tuple[Stmt, ...]:
+    """The statements of a Seq; anything else is a sequence of one."""
+    return s.stmts if isinstance(s, Seq) else (s,)
+
+
+def flattened(s: Stmt) -> tuple[Stmt, ...]:
+    """The same, with those of Seqs inside the Seq; for code in which names are unique, as scopes go."""
+    if not isinstance(s, Seq):
+        return (s,)
+    for x in s.stmts:
+        if isinstance(x, Seq):
+            return tuple(y for x in s.stmts for y in flattened(x))
+    return s.stmts
 
 
 def in_block_form(s: Stmt) -> bool:

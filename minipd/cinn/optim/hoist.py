@@ -38,11 +38,12 @@ from minipd.cinn.ir.walk import (
     map_children,
     map_expressions,
     names,
+    stmts_of,
     substitute,
     walk,
 )
 from minipd.cinn.optim.merge import merge
-from minipd.cinn.optim.tree import Names, accumulated, declared, stmts_of
+from minipd.cinn.optim.tree import Names, accumulated, declared
 
 __all__ = ["eliminate_invariant_loop"]
 

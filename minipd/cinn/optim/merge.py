@@ -37,8 +37,8 @@ from minipd.cinn.ir.ast import (
     Store,
     Var,
 )
-from minipd.cinn.ir.walk import buffers_written, loads, map_children, map_expressions, names, substitute
-from minipd.cinn.optim.tree import accumulated, numbered, stmts_of
+from minipd.cinn.ir.walk import buffers_written, loads, map_children, map_expressions, names, stmts_of, substitute
+from minipd.cinn.optim.tree import accumulated, numbered
 
 __all__ = ["merge", "rearrange_load_instruction"]
 

@@ -34,8 +34,8 @@ from minipd.cinn.ir.ast import (
 )
 from minipd.cinn.ir.build import binary, cast, const, select, seq
 from minipd.cinn.ir.ranges import Ranges, upper_bounds
-from minipd.cinn.ir.walk import buffers_written, expressions, loads, map_bodies, names, statements, substitute
-from minipd.cinn.optim.tree import Names, accumulated, stmts_of
+from minipd.cinn.ir.walk import buffers_written, expressions, loads, map_bodies, names, statements, stmts_of, substitute
+from minipd.cinn.optim.tree import Names, accumulated
 
 __all__ = ["pick"]
 

@@ -18,8 +18,7 @@ from dataclasses import replace
 
 from minipd.cinn.ir.ast import Cast, Const, Function, IfThenElse, Let, Load, ScheduleBlock, Seq, Stmt, Store, Var
 from minipd.cinn.ir.simplify import simplify_expression
-from minipd.cinn.ir.walk import map_expressions, map_statements, substitute
-from minipd.cinn.optim.tree import stmts_of
+from minipd.cinn.ir.walk import map_expressions, map_statements, stmts_of, substitute
 
 __all__ = ["remove_schedule_block"]
 

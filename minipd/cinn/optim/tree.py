@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from minipd.cinn.ir.ast import Accumulate, Alloc, Const, Expr, For, Function, Init, Let, Load, Seq, Stmt, Var
+from minipd.cinn.ir.ast import Accumulate, Alloc, For, Function, Init, Let, Load, Stmt
 from minipd.cinn.ir.walk import expressions, statements, walk
 
-__all__ = ["Names", "accumulated", "declared", "is_simple", "loads_in", "numbered", "stmts_of"]
-
-
-def stmts_of(s: Stmt) -> tuple[Stmt, ...]:
-    """The statements of a Seq; anything else is a sequence of one."""
-    return s.stmts if isinstance(s, Seq) else (s,)
+__all__ = ["Names", "accumulated", "declared", "loads_in", "numbered"]
 
 
 def loads_in(s: Stmt) -> Iterator[Load]:
@@ -33,11 +28,6 @@ def declared(s: Stmt) -> set[str]:
 def accumulated(s: Stmt) -> set[str]:
     """The accumulators that s adds to."""
     return {x.name for x in statements(s) if isinstance(x, Accumulate)}
-
-
-def is_simple(e: Expr) -> bool:
-    """Whether an expression costs nothing to repeat."""
-    return isinstance(e, Const | Var)
 
 
 class Names:

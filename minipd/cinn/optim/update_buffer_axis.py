@@ -23,8 +23,17 @@ from minipd.cinn.ir.ast import THREAD_AXES, Alloc, Expr, For, Function, IfThenEl
 from minipd.cinn.ir.build import binary
 from minipd.cinn.ir.linear import Polynomial, coefficient, constant_of, difference, from_polynomial, polynomial
 from minipd.cinn.ir.ranges import upper_bounds
-from minipd.cinn.ir.walk import loops, map_bodies, map_children, map_expressions, map_statements, names, statements
-from minipd.cinn.optim.tree import declared, loads_in, stmts_of
+from minipd.cinn.ir.walk import (
+    loops,
+    map_bodies,
+    map_children,
+    map_expressions,
+    map_statements,
+    names,
+    statements,
+    stmts_of,
+)
+from minipd.cinn.optim.tree import declared, loads_in
 
 __all__ = ["update_buffer_axis"]
 

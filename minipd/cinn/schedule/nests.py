@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -24,11 +24,12 @@ from minipd.cinn.ir.ast import (
     Stmt,
     Store,
 )
-from minipd.cinn.ir.walk import map_bodies, map_children, substitute, walk
+from minipd.cinn.ir.build import seq
+from minipd.cinn.ir.walk import flattened, map_bodies, map_children, statements, substitute, walk
 from minipd.cinn.schedule.affine import Poly, normal, poly
 from minipd.cinn.schedule.errors import ScheduleError
 
-__all__ = ["Access", "Cache", "Nests", "Place", "inside", "seq_of", "stmts_of", "unconditional", "with_values"]
+__all__ = ["Access", "Cache", "Nests", "Place", "inside", "unconditional", "with_values"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,11 @@ class Access:
     index: tuple[Poly | None, ...]
     op: str | None
 
+    @property
+    def does(self) -> str:
+        """Who touches it, and how, in words."""
+        return f"{self.block} {'reads' if self.op is None else 'writes' if self.op == '=' else 'adds to'}"
+
 
 #: the accesses of blocks, by id; the block is kept, so that no other one gets its id
 Cache = dict[int, tuple[ScheduleBlock, tuple[Access, ...]]]
@@ -57,28 +63,12 @@ class Place(NamedTuple):
     path: tuple[int, ...]
 
 
-def stmts_of(s: Stmt) -> tuple[Stmt, ...]:
-    """The statements of a Seq, also of those directly inside it; anything else is a sequence of one."""
-    if not isinstance(s, Seq):
-        return (s,)
-    for x in s.stmts:
-        if isinstance(x, Seq):
-            return tuple(y for x in s.stmts for y in stmts_of(x))
-    return s.stmts
-
-
-def seq_of(stmts: Iterable[Stmt]) -> Stmt:
-    """The same back: no Seq around a single statement."""
-    stmts = tuple(stmts)
-    return stmts[0] if len(stmts) == 1 else Seq(stmts)
-
-
 def inside(s: Stmt) -> Iterator[ScheduleBlock]:
     """The blocks in s, in order."""
     if isinstance(s, ScheduleBlock):
         yield s
     elif isinstance(s, For | Seq):
-        for x in stmts_of(s.body if isinstance(s, For) else s):
+        for x in flattened(s.body if isinstance(s, For) else s):
             yield from inside(x)
 
 
@@ -96,7 +86,7 @@ class Nests:
         self.top: dict[int, int] = {}
         self.heads: list[Let | Alloc] = []
         self.nests: list[Stmt] = []
-        for x in stmts_of(function.body):
+        for x in flattened(function.body):
             if isinstance(x, Let | Alloc):
                 self.heads.append(x)
             else:
@@ -111,7 +101,7 @@ class Nests:
                 self.loops[s.var] = Place(s, around, here)
                 self.kinds.add(s.kind)
                 self.top[id(s)] = here[0]
-                self._visit(stmts_of(s.body), (*around, s), here)
+                self._visit(flattened(s.body), (*around, s), here)
             elif isinstance(s, ScheduleBlock):
                 self.blocks[s.name] = Place(s, around, (*path, n))
                 self.top[id(s)] = path[0] if path else n
@@ -168,7 +158,7 @@ class Nests:
             block = place.stmt
             assert isinstance(block, ScheduleBlock)
             found |= {v.name for v in block.iter_vars}
-            found |= {x.name for x in _statements(block.body) if isinstance(x, Let)}
+            found |= {x.name for x in statements(block.body) if isinstance(x, Let)}
         return found
 
     def unused(self, name: str, *also: str) -> str:
@@ -229,29 +219,14 @@ def _spliced(stmts: Sequence[Stmt], new: Mapping[int, Sequence[Stmt]]) -> list[S
         if id(s) in new:
             out += new[id(s)]
         elif isinstance(s, For):
-            old = stmts_of(s.body)
+            old = flattened(s.body)
             body = _spliced(old, new)
             if body:
                 same = len(body) == len(old) and all(x is y for x, y in zip(body, old, strict=True))
-                out.append(s if same else replace(s, body=seq_of(body)))
+                out.append(s if same else replace(s, body=seq(body)))
         else:
             out.append(s)
     return out
-
-
-def _statements(s: Stmt) -> Iterator[Stmt]:
-    """The simple statements of a block's body."""
-    match s:
-        case Seq(stmts=stmts):
-            for x in stmts:
-                yield from _statements(x)
-        case IfThenElse(then=then, orelse=orelse):
-            yield s
-            yield from _statements(then)
-            if orelse is not None:
-                yield from _statements(orelse)
-        case _:
-            yield s
 
 
 @lru_cache(maxsize=4096)
@@ -273,7 +248,7 @@ def _accesses(block: ScheduleBlock, alone: Mapping[str, Poly], extents: Mapping[
 
     def where(index: tuple[Expr, ...]) -> tuple[Poly | None, ...]:
         return tuple(poly(i, env, extents) for i in index)  # type: ignore[arg-type]
-    for s in _statements(block.body):
+    for s in statements(block.body):
         match s:
             case Let(name=name, value=value):
                 read(value)
@@ -291,7 +266,7 @@ def _accesses(block: ScheduleBlock, alone: Mapping[str, Poly], extents: Mapping[
 
 def unconditional(block: ScheduleBlock) -> tuple[tuple[Let, ...], Store | Reduce] | None:
     """A body that is Lets and one Store or Reduce; None for one with branches."""
-    *lets, last = stmts_of(block.body)
+    *lets, last = flattened(block.body)
     if isinstance(last, Store | Reduce) and all(isinstance(x, Let) for x in lets):
         return tuple(x for x in lets if isinstance(x, Let)), last
     return None

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from minipd.cinn.ir.ast import Expr, For, Function, Reduce, ScheduleBlock, Seq, Stmt, Store, Var
-from minipd.cinn.ir.build import binary
-from minipd.cinn.ir.walk import names, statements
+from minipd.cinn.ir.build import binary, seq
+from minipd.cinn.ir.walk import flattened, names, statements
 from minipd.cinn.schedule.affine import Poly, bounds_of, poly
 from minipd.cinn.schedule.dependences import conflicts, met, met_in, precedes, touch
 from minipd.cinn.schedule.errors import ScheduleError
-from minipd.cinn.schedule.nests import Access, Nests, inside, seq_of, stmts_of, unconditional
+from minipd.cinn.schedule.nests import Access, Nests, inside, unconditional
 from minipd.cinn.schedule.primitives.simple_compute_at import check_order
 
 __all__ = ["compute_at", "reverse_compute_at"]
@@ -146,8 +146,8 @@ def _moved(nests: Nests, stmt: ScheduleBlock, target: For, ranges: dict[str, Ran
     new: Stmt = replace(stmt, iter_values=tuple(values), predicate=predicate)
     for name, extent in reversed(loops):
         new = For(name, extent, new)
-    body = stmts_of(target.body)
-    host = replace(target, body=seq_of((new, *body) if first else (*body, new)))
+    body = flattened(target.body)
+    host = replace(target, body=seq((new, *body) if first else (*body, new)))
     needed = [] if first else _needed(nests, stmt, target)
     edits: dict[int, list[Stmt]] = {id(stmt): [], id(target): [host], **{id(s): [] for s in needed}}
     after = Nests(nests.edited(edits), nests.cache)
@@ -191,12 +191,8 @@ def _check(old: Nests, new: Nests, stmt: ScheduleBlock, users: set[str], what: s
                 continue
             one, two = (a, b) if old.blocks[a.block].path < old.blocks[b.block].path else (b, a)
             if not precedes(new, one, two):
-                raise ScheduleError(f"{what}: {_does(one)} {a.buffer}, and {_does(two)} it after that; it would not "
+                raise ScheduleError(f"{what}: {one.does} {a.buffer}, and {two.does} it after that; it would not "
                                     "come after that any more")
-
-
-def _does(a: Access) -> str:
-    return f"{a.block} {'reads' if a.op is None else 'writes' if a.op == '=' else 'adds to'}"
 
 
 def _folded(nests: Nests, block: str) -> set[str]:

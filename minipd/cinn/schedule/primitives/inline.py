@@ -23,10 +23,11 @@ from minipd.cinn.ir.ast import (
     Store,
     Var,
 )
-from minipd.cinn.ir.walk import map_children, map_expressions, own_expressions, statements, substitute, walk
+from minipd.cinn.ir.build import seq
+from minipd.cinn.ir.walk import flattened, map_children, map_expressions, own_expressions, statements, substitute, walk
 from minipd.cinn.schedule.dependences import precedes
 from minipd.cinn.schedule.errors import ScheduleError
-from minipd.cinn.schedule.nests import Access, Nests, seq_of, stmts_of, unconditional
+from minipd.cinn.schedule.nests import Access, Nests, unconditional
 from minipd.cinn.schedule.primitives.inline_branches import branches_of, inlined
 
 __all__ = ["compute_inline", "reverse_compute_inline"]
@@ -211,7 +212,7 @@ class _Inliner:
         """s with Lets in front of whoever reads the buffer; known: the Lets before it."""
         known = dict(known)
         out: list[Stmt] = []
-        for x in stmts_of(s):
+        for x in flattened(s):
             if isinstance(x, IfThenElse):
                 cond = self.put(x.cond, known, out)
                 orelse = None if x.orelse is None else self.body(x.orelse, known)
@@ -220,7 +221,7 @@ class _Inliner:
             out.append(map_expressions(lambda e: self.put(e, known, out), x))
             if isinstance(x, Let):
                 known[x.name] = out[-1].value  # type: ignore[union-attr]
-        return seq_of(out)
+        return seq(out)
 
     def put(self, e: Expr, known: dict[str, Expr], out: list[Stmt]) -> Expr:
         """e without reads of the buffer."""

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from minipd.cinn.ir.ast import Expr, IfThenElse, Let, Load, ScheduleBlock, Stmt, Store
-from minipd.cinn.ir.walk import expressions, names, statements, substitute, walk
+from minipd.cinn.ir.build import seq
+from minipd.cinn.ir.walk import expressions, flattened, names, statements, substitute, walk
 from minipd.cinn.schedule.errors import ScheduleError
-from minipd.cinn.schedule.nests import seq_of, stmts_of
 
 __all__ = ["branches_of", "inlined"]
 
@@ -36,7 +36,7 @@ def branches_of(block: ScheduleBlock, what: str) -> Store | None:
 
 def _finals(s: Stmt) -> list[Stmt] | None:
     """The last statements of all branches; None where there is a condition without an else."""
-    *_, last = stmts_of(s)
+    *_, last = flattened(s)
     if not isinstance(last, IfThenElse):
         return [last]
     if last.orelse is None:
@@ -63,7 +63,7 @@ def inlined(reader: ScheduleBlock, block: ScheduleBlock, store: Store, position:
 
 def _around(body: Stmt, made: Stmt, before: tuple[Let, ...], values: dict[str, Expr], put: Put) -> Stmt:
     """The body of the reader inside the branches of `made`.   before: the Lets on the way to these."""
-    *lets, last = stmts_of(made)
+    *lets, last = flattened(made)
     before = (*before, *(x for x in lets if isinstance(x, Let)))
     if isinstance(last, Store):
         return put(body, before, last)
@@ -78,11 +78,11 @@ def _around(body: Stmt, made: Stmt, before: tuple[Let, ...], values: dict[str, E
 
 def _where(body: Stmt, cond: Expr, holds: bool) -> Stmt:
     """A body where a condition is known to hold, or not to."""
-    *lets, last = stmts_of(body)
+    *lets, last = flattened(body)
     if not isinstance(last, IfThenElse):
         return body
     if last.cond == cond:
         chosen = last.then if holds else last.orelse
-        return seq_of((*lets, *stmts_of(_where(chosen, cond, holds)))) if chosen is not None else body
+        return seq((*lets, *flattened(_where(chosen, cond, holds)))) if chosen is not None else body
     orelse = None if last.orelse is None else _where(last.orelse, cond, holds)
-    return seq_of((*lets, replace(last, then=_where(last.then, cond, holds), orelse=orelse)))
+    return seq((*lets, replace(last, then=_where(last.then, cond, holds), orelse=orelse)))

@@ -10,11 +10,11 @@ from minipd.cinn.ir.ast import Alloc, Const, Expr, For, Function, Let, ScheduleB
 from minipd.cinn.ir.build import binary, index
 from minipd.cinn.ir.printer import text
 from minipd.cinn.ir.simplify import simplify_expression
-from minipd.cinn.ir.walk import map_bodies
+from minipd.cinn.ir.walk import flattened, map_bodies
 from minipd.cinn.schedule.affine import Poly, poly
 from minipd.cinn.schedule.dependences import met, touch
 from minipd.cinn.schedule.errors import ScheduleError
-from minipd.cinn.schedule.nests import Nests, inside, stmts_of, with_values
+from minipd.cinn.schedule.nests import Nests, inside, with_values
 
 __all__ = ["add_unit_loop", "fuse", "reorder", "split", "split_evenly"]
 
@@ -201,7 +201,7 @@ def _serial(nests: Nests, loop: str, what: str) -> For:
 
 def _only(outer: For, inner: For, what: str) -> None:
     """Refuse if there is anything else in the outer loop."""
-    found = stmts_of(outer.body)
+    found = flattened(outer.body)
     if len(found) != 1 or found[0] is not inner:
         there = [x.var if isinstance(x, For) else getattr(x, "name", "a barrier") for x in found]
         raise ScheduleError(f"{what}: expected {inner.var} to be all that is in {outer.var}; there is "

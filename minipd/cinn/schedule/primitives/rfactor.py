@@ -22,9 +22,9 @@ from minipd.cinn.ir.ast import (
     Var,
 )
 from minipd.cinn.ir.build import binary, identity
-from minipd.cinn.ir.walk import map_statements, names, statements, substitute
+from minipd.cinn.ir.walk import flattened, map_statements, names, statements, substitute
 from minipd.cinn.schedule.errors import ScheduleError
-from minipd.cinn.schedule.nests import Nests, inside, stmts_of
+from minipd.cinn.schedule.nests import Nests, inside
 
 __all__ = ["rfactor"]
 
@@ -118,7 +118,7 @@ def _replaced(s: Stmt, old: ScheduleBlock, new: ScheduleBlock) -> Stmt:
     if s is old:
         return new
     assert isinstance(s, For)
-    inner, = stmts_of(s.body)
+    inner, = flattened(s.body)
     return replace(s, body=_replaced(inner, old, new))
 
 

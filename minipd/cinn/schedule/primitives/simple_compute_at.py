@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from minipd.cinn.ir.ast import Expr, For, Function, Stmt, Var
+from minipd.cinn.ir.build import seq
 from minipd.cinn.ir.printer import text
+from minipd.cinn.ir.walk import flattened
 from minipd.cinn.schedule.dependences import conflicts, precedes, touch
 from minipd.cinn.schedule.errors import ScheduleError
-from minipd.cinn.schedule.nests import Access, Nests, inside, seq_of, stmts_of, with_values
+from minipd.cinn.schedule.nests import Access, Nests, inside, with_values
 
 __all__ = ["check_order", "simple_compute_at"]
 
@@ -45,21 +47,21 @@ def simple_compute_at(nests: Nests, block: str, loop: str) -> tuple[Function, No
         if host.extent != guest.extent or host.kind != "serial" or guest.kind != "serial":
             raise ScheduleError(f"{what}: expected serial loops of one extent, got {_head(host)} and {_head(guest)}")
     for (_, guest), (_, inner) in zip(pairs, pairs[1:], strict=False):
-        found = stmts_of(guest.body)
+        found = flattened(guest.body)
         if len(found) != 1 or found[0] is not inner:
             raise ScheduleError(f"{what}: {guest.var} has more in it than {inner.var}")
     names: dict[str, Expr] = {guest.var: Var(host.var) for host, guest in pairs}
-    moved = stmts_of(with_values(pairs[-1][1].body, names, nests.extents))
-    new_host: Stmt = replace(target, body=seq_of((*stmts_of(target.body), *moved)))
+    moved = flattened(with_values(pairs[-1][1].body, names, nests.extents))
+    new_host: Stmt = replace(target, body=seq((*flattened(target.body), *moved)))
     for (host, _), (inner, _) in reversed(list(zip(pairs, pairs[1:], strict=False))):
-        new_host = replace(host, body=seq_of(new_host if x is inner else x for x in stmts_of(host.body)))
-    siblings = list(stmts_of(own[shared - 1].body)) if shared else nests.nests
+        new_host = replace(host, body=seq(new_host if x is inner else x for x in flattened(host.body)))
+    siblings = list(flattened(own[shared - 1].body)) if shared else nests.nests
     order, moving = _arranged(nests, siblings, pairs[0], new_host)
     if shared:
         around = own[shared - 1]
-        function = nests.edited({id(around): [replace(around, body=seq_of(order))]})
+        function = nests.edited({id(around): [replace(around, body=seq(order))]})
     else:
-        function = replace(nests.function, body=seq_of((*nests.heads, *order)))
+        function = replace(nests.function, body=seq((*nests.heads, *order)))
     check_order(nests, Nests(function, nests.cache), moving, frozenset(x.var for x in line[:shared]), what)
     return function, None
 
@@ -109,14 +111,10 @@ def check_order(old: Nests, new: Nests, moved: set[str], fixed: frozenset[str], 
                     continue
                 first, second = (a, b) if old.blocks[a.block].path < old.blocks[b.block].path else (b, a)
                 if not precedes(new, first, second, fixed):
-                    raise ScheduleError(f"{what}: {_does(first)} {buffer}, and {_does(second)} it after that; it would "
+                    raise ScheduleError(f"{what}: {first.does} {buffer}, and {second.does} it after that; it would "
                                         "not come after that any more")
 
 
 def _together(old: Nests, a: Access, b: Access, depth: int) -> bool:
     """Whether both blocks are in the loops that the first `depth` numbers of their paths lead through."""
     return old.blocks[a.block].path[:depth] == old.blocks[b.block].path[:depth]
-
-
-def _does(a: Access) -> str:
-    return f"{a.block} {'reads' if a.op is None else 'writes' if a.op == '=' else 'adds to'}"
