@@ -26,8 +26,9 @@ from minipd.cinn.ir.build import binary, cast, const, index, unary
 from minipd.cinn.ir.interpreter import interpret
 from minipd.cinn.ir.printer import text
 from minipd.cinn.ir.verify import verify
-from minipd.cinn.ir.walk import in_block_form
+from minipd.cinn.ir.walk import in_block_form, map_expressions, substitute
 from minipd.cinn.optim import finalize, steps
+from minipd.cinn.optim.fuse_loops import fuse_loops
 from minipd.cinn.optim.hoist import eliminate_invariant_loop
 from minipd.cinn.optim.merge import merge
 from minipd.cinn.optim.share import share
@@ -265,6 +266,7 @@ def concat(kind="serial"):
 
 @pytest.mark.parametrize("kind", ["serial", "vector"])
 def test_a_loop_is_cut_where_its_body_does_something_else(kind):
+    """And what reads the same elements is one loop again."""
     x = normal(2, 6)
     f = same(concat(kind), [x], [(2, 6)])
     word = {"vector": "vectorize"}.get(kind, kind)
@@ -277,17 +279,52 @@ serial for (i, 0, x0.shape[0])
     t = -v0
     v0_2 = x0[i, j]
     y0[i, j] = v0_2 + t
-  }}
-  {word} for (j, 0, 3)
-  {{
-    v0 = x0[i, j + 3]
-    v0_2 = x0[i, j]
     y0[i, j + 3] = v0 + v0_2
   }}
 }}""".splitlines()
     y = np.empty((2, 6), F32)
     interpret(f, [x], [y])
     np.testing.assert_array_equal(y, x + np.concatenate([-x[:, 3:], x[:, :3]], 1))
+
+
+def of_row(value, *at, buffer="y0"):
+    return Store(buffer, (v("i"), index(at[0])), value)
+
+
+J, AFTER = v("j"), binary("add", v("j"), 3)
+#: (the stores of two loops over j and k, alike but for the name; whether they may be one)
+NEIGHBOURS = {
+    "halves": (of_row(x0(v("i"), J), J), of_row(x0(v("i"), J), AFTER), True),
+    "the same element": (of_row(x0(v("i"), J), J), of_row(x0(v("i"), J), J), True),
+    "odd ones": (of_row(x0(v("i"), J), binary("mul", J, 2)),
+                 of_row(x0(v("i"), J), binary("add", binary("mul", J, 2), 1)), True),
+    "halves that overlap": (of_row(x0(v("i"), J), J), of_row(x0(v("i"), J), binary("add", J, 2)), False),
+    "backwards": (of_row(x0(v("i"), J), J), of_row(x0(v("i"), J), binary("sub", 2, J)), False),
+    "always one": (of_row(x0(v("i"), J), J), of_row(x0(v("i"), J), 1), False),
+    "an element that comes later": (of_row(x0(v("i"), J), J), of_row(
+        binary("add", x0(v("i"), J), Load("y0", (v("i"), binary("sub", 2, J)), F32)), AFTER), False),
+    "an element of this iteration": (of_row(x0(v("i"), J), J), of_row(
+        binary("add", x0(v("i"), J), Load("y0", (v("i"), J), F32)), AFTER), True),
+    "nothing alike": (of_row(x0(v("i"), J), J), of_row(x0(v("i"), AFTER), AFTER), False),
+}
+
+
+@pytest.mark.parametrize("case", NEIGHBOURS)
+def test_loops_that_read_the_same_elements_are_one(case):
+    first, second, one = NEIGHBOURS[case]
+    f = Function("f", (X2, Y2), loop("i", ROWS, loop("z", 6, of_row(const(0, F32), v("z"))), loop("j", 3, first), For(
+        "k", index(3), map_expressions(lambda e: substitute(e, {"j": v("k")}), second))))
+    fused = fuse_loops(f)
+    both(f, fused, normal(2, 6), shapes=[(2, 6)])
+    assert text(fused).count("for (") == (3 if one else 4)
+
+
+def test_loops_of_other_extents_or_kinds_stay():
+    for other in (loop("k", 2, of_row(x0(v("i"), v("k")), v("k"))),
+                  loop("k", 3, of_row(x0(v("i"), v("k")), v("k")), kind="vector"),
+                  loop("k", 3, Init("s", x0(v("i"), v("k"))), of_row(Var("s", F32), v("k")))):
+        f = Function("f", (X2, Y2), loop("i", ROWS, loop("j", 3, of_row(x0(v("i"), J), J)), other))
+        assert fuse_loops(f) == f
 
 
 def test_a_loop_is_cut_at_both_ends_of_what_is_in_between():

@@ -11,6 +11,7 @@
     reduce_in_registers         elements that a loop adds to are scalars meanwhile
     lower_reduce                other reductions as loads and stores
     pick                        a sum with one term that is not 0 is that term
+    fuse_loops                  neighbouring loops that read the same elements are one
     merge                       one name for one value
     rearrange_load_instruction  a statement for each element that is loaded
     share                       names for what is computed more than once
@@ -28,6 +29,7 @@ from minipd.cinn.ir.ast import Function
 from minipd.cinn.ir.simplify import simplify
 from minipd.cinn.optim.conditions import entail_loop_condition, if_fusion
 from minipd.cinn.optim.forward_stores import forward_stores
+from minipd.cinn.optim.fuse_loops import fuse_loops
 from minipd.cinn.optim.hoist import eliminate_invariant_loop
 from minipd.cinn.optim.merge import merge, rearrange_load_instruction
 from minipd.cinn.optim.pick import pick
@@ -46,8 +48,8 @@ Pass = Callable[[Function], Function]
 #: in this order
 PASSES: tuple[Pass, ...] = (
     remove_schedule_block, unroll_loops, simplify_indices, if_fusion, entail_loop_condition, merge, forward_stores,
-    simplify, update_buffer_axis, buffers_to_scalars, reduce_in_registers, lower_reduce, pick, merge,
-    rearrange_load_instruction, share, eliminate_invariant_loop, simplify, short_names)
+    simplify, update_buffer_axis, buffers_to_scalars, reduce_in_registers, lower_reduce, pick, fuse_loops,
+    merge, rearrange_load_instruction, share, eliminate_invariant_loop, simplify, short_names)
 
 
 def finalize(function: Function) -> Function:
