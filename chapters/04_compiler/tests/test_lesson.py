@@ -151,3 +151,13 @@ def test_the_pictures_are_what_the_script_draws():
         ElementTree.fromstring(drawn)
         drawn = re.sub("<style>.*?</style>\n", "", drawn, flags=re.S)      # the look may change
         assert drawn == picture.inline(), f"{name} is old: python chapters/04_compiler/img/draw.py"
+
+
+# ------------------------------------------------------------------------------------------------------- figures
+def test_the_roofline_is_that_of_the_benchmarks():
+    """The lesson says about 10 ms and 13 GB/s, and 115 GFLOP/s."""
+    figures = (FOLDER.parents[1] / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    assert "115 GFLOP/s" in re.sub(r"\s+", " ", figures)
+    milliseconds = float(re.search(r"\| RMSNorm 4096x4096, forward +\| +([\d.]+)", figures)[1])
+    speed = 2 * 4096 * 4096 * 4 / (milliseconds / 1e3) / 1e9
+    assert 13 / 1.6 < speed < 13 * 1.6, f"{speed:.1f} GB/s: say so in README.md and in img/draw.py"

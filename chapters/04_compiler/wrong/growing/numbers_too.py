@@ -1,0 +1,13 @@
+# Single numbers are moved about as well.
+
+
+def growing(upstream, downstream):
+    def run(graph, step):
+        for op in reversed(graph.members):
+            node = graph.node[op]
+            if node.ops[-1] is not op or graph.kind(node) not in upstream:
+                continue
+            readers = graph.readers(node.ops)
+            if len({graph.node[r] for r in readers}) == 1 and graph.kind(graph.node[readers[0]]) in downstream:
+                graph.merge(step, op, readers[0])
+    return run
