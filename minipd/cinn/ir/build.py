@@ -9,7 +9,7 @@ import numpy as np
 
 from minipd.cinn.ir.ast import BOOL, COMPARISONS, INT64, Binary, Cast, Const, Expr, Select, Seq, Stmt, Unary
 
-__all__ = ["binary", "cast", "const", "identity", "index", "select", "seq", "unary"]
+__all__ = ["binary", "cast", "conjunction", "const", "identity", "index", "select", "seq", "unary"]
 
 
 def const(value: Any, dtype: np.dtype) -> Const:
@@ -58,6 +58,14 @@ def identity(op: str, dtype: np.dtype) -> Const:
     if dtype.kind == "f":
         return const(-np.inf if op == "max" else np.inf, dtype)
     return const(np.iinfo(dtype).min if op == "max" else np.iinfo(dtype).max, dtype)
+
+
+def conjunction(conditions: Iterable[Expr]) -> Expr:
+    """All of them, each once; true if there are none."""
+    total: Expr = Const(True, BOOL)
+    for c in dict.fromkeys(conditions):
+        total = c if total == Const(True, BOOL) else binary("and", total, c)
+    return total
 
 
 def seq(stmts: Iterable[Stmt]) -> Stmt:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from minipd.cinn.ir.ast import (
+    BOOL,
     Accumulate,
     Alloc,
     Binary,
@@ -34,9 +35,9 @@ from minipd.cinn.ir.ast import (
     Var,
 )
 
-__all__ = ["blocks", "buffers_read", "buffers_written", "bodies", "children", "expressions", "flattened",
-           "in_block_form", "loads", "loops", "map_bodies", "map_children", "map_expressions", "map_statements",
-           "names", "own_expressions", "rename", "statements", "stmts_of", "substitute", "walk"]
+__all__ = ["blocks", "buffers_read", "buffers_written", "bodies", "children", "conjuncts", "expressions",
+           "flattened", "in_block_form", "loads", "loops", "map_bodies", "map_children", "map_expressions",
+           "map_statements", "names", "own_expressions", "rename", "statements", "stmts_of", "substitute", "walk"]
 
 
 # ------------------------------------------------------------------------------------------------- expressions
@@ -90,6 +91,13 @@ def walk(e: Expr) -> Iterator[Expr]:
         found.append(e)
     go(e)
     return iter(found)
+
+
+def conjuncts(e: Expr) -> list[Expr]:
+    """The conditions that all have to hold for e to hold; `build.conjunction` is the way back."""
+    if isinstance(e, Binary) and e.op == "and":
+        return [*conjuncts(e.x), *conjuncts(e.y)]
+    return [] if e == Const(True, BOOL) else [e]
 
 
 def substitute(e: Expr, values: Mapping[str, Expr]) -> Expr:

@@ -30,11 +30,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from minipd.cinn.ir.ast import BOOL, INT64, Binary, Const, Expr, For, Function, IfThenElse, Seq, Stmt, Unary, Var
-from minipd.cinn.ir.build import binary, seq
+from minipd.cinn.ir.build import binary, conjunction, seq
 from minipd.cinn.ir.linear import coefficient, constant_of, difference, from_polynomial, polynomial
 from minipd.cinn.ir.ranges import Ranges
 from minipd.cinn.ir.simplify import simplify_expression
 from minipd.cinn.ir.walk import (
+    conjuncts,
     loads,
     loops,
     map_bodies,
@@ -65,23 +66,23 @@ def _fused(s: Stmt, ranges: Ranges) -> Stmt:
     match s:
         case For(var=var, extent=extent):
             inner = _fused(s.body, ranges.inside(var, extent))
-            here = set().union(*(names(c) for c in _conjuncts_of(inner))) if isinstance(inner, IfThenElse) else set()
+            here = set().union(*(names(c) for c in conjuncts(inner.cond))) if isinstance(inner, IfThenElse) else set()
             if isinstance(inner, IfThenElse) and inner.orelse is None and not here & (declared(inner.then) - {var}):
-                fixed = [c for c in _conjuncts_of(inner) if var not in names(c)]
-                rest = [c for c in _conjuncts_of(inner) if var in names(c)]
+                fixed = [c for c in conjuncts(inner.cond) if var not in names(c)]
+                rest = [c for c in conjuncts(inner.cond) if var in names(c)]
                 return _guarded(fixed, replace(s, body=_guarded(rest, inner.then)))
             return replace(s, body=inner)
         case IfThenElse(cond=cond, then=then, orelse=orelse):
-            conjuncts = [c for c in _conjuncts(simplify_expression(cond)) if not ranges.always(c)]
-            if any(map(ranges.never, conjuncts)):
+            asked = [c for c in conjuncts(simplify_expression(cond)) if not ranges.always(c)]
+            if any(map(ranges.never, asked)):
                 return Seq(()) if orelse is None else _fused(orelse, ranges)
             then = _fused(then, ranges)
             if orelse is not None:
-                known = _and(conjuncts)
+                known = conjunction(asked)
                 return then if known == Const(True, BOOL) else IfThenElse(known, then, _fused(orelse, ranges))
             if isinstance(then, IfThenElse) and then.orelse is None:
-                return _guarded([*conjuncts, *_conjuncts(then.cond)], then.then)
-            return _guarded(conjuncts, then)
+                return _guarded([*asked, *conjuncts(then.cond)], then.then)
+            return _guarded(asked, then)
         case Seq(stmts=stmts):
             return _fused_sequence([_fused(x, ranges) for x in stmts])
     return map_bodies(lambda x: _fused(x, ranges), s)
@@ -104,25 +105,8 @@ def _scope(s: Stmt) -> Stmt:
     return s if isinstance(s, Seq) else Seq((s,))
 
 
-def _conjuncts(cond: Expr) -> list[Expr]:
-    if isinstance(cond, Binary) and cond.op == "and":
-        return [*_conjuncts(cond.x), *_conjuncts(cond.y)]
-    return [] if cond == Const(True, BOOL) else [cond]
-
-
-def _conjuncts_of(s: IfThenElse) -> list[Expr]:
-    return _conjuncts(s.cond)
-
-
-def _and(conjuncts: list[Expr]) -> Expr:
-    total: Expr = Const(True, BOOL)
-    for c in dict.fromkeys(conjuncts):
-        total = c if total == Const(True, BOOL) else binary("and", total, c)
-    return total
-
-
-def _guarded(conjuncts: list[Expr], s: Stmt) -> Stmt:
-    return IfThenElse(_and(conjuncts), s) if conjuncts else s
+def _guarded(asked: list[Expr], s: Stmt) -> Stmt:
+    return IfThenElse(conjunction(asked), s) if asked else s
 
 
 # ------------------------------------------------------------------------------------------------------ bounds
@@ -171,10 +155,10 @@ class _Entail:
 
     def loop(self, s: For, ranges: Ranges, cuts: int) -> Stmt:
         if isinstance(s.body, IfThenElse) and s.body.orelse is None and not s.kind.startswith(("thread", "block")):
-            for cond in _conjuncts(s.body.cond):
+            for cond in conjuncts(s.body.cond):
                 bound = _bound(cond, s.var)
                 if bound is not None and not names(bound.at) & declared(s.body):
-                    rest = [c for c in _conjuncts(s.body.cond) if c != cond]
+                    rest = [c for c in conjuncts(s.body.cond) if c != cond]
                     return self.loop(self._shortened(s, _guarded(rest, s.body.then), bound, ranges), ranges, cuts)
         if cuts:
             s = replace(s, body=_without_equations(s.body, s.var))

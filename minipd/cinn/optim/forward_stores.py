@@ -34,9 +34,7 @@ from minipd.cinn.ir.walk import (
     map_bodies,
     map_children,
     map_expressions,
-    own_expressions,
     statements,
-    walk,
 )
 from minipd.cinn.ir.walk import names as varnames
 from minipd.cinn.optim.tree import Names, accumulated, loads_in
@@ -115,10 +113,4 @@ def _value(store: Store, names: Names, inputs: set[str]) -> tuple[list[Stmt], Ex
 def _replaced(s: Stmt, element: Load, value: Expr) -> Stmt:
     def go(e: Expr) -> Expr:
         return value if e == element else map_children(go, e)
-    if not any(e == element for whole in _all(s) for e in walk(whole)):
-        return s
     return map_expressions(go, s)
-
-
-def _all(s: Stmt) -> list[Expr]:
-    return [e for x in statements(s) for e in own_expressions(x)]

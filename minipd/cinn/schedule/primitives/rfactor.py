@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from minipd.cinn.ir.ast import (
     Alloc,
-    Binary,
     Expr,
     For,
     Function,
@@ -21,8 +20,8 @@ from minipd.cinn.ir.ast import (
     Store,
     Var,
 )
-from minipd.cinn.ir.build import binary, identity
-from minipd.cinn.ir.walk import flattened, map_statements, names, statements, substitute
+from minipd.cinn.ir.build import conjunction, identity
+from minipd.cinn.ir.walk import conjuncts, flattened, map_statements, names, statements, substitute
 from minipd.cinn.schedule.errors import ScheduleError
 from minipd.cinn.schedule.nests import Nests, inside
 
@@ -86,7 +85,9 @@ def rfactor(nests: Nests, loop: str) -> tuple[Function, str]:
     kept = [x for x in loops if x.var in spatial or x is target]
     own = [(v, value) for v, value in zip(block.iter_vars, block.iter_values, strict=True) if v.kind == "S"]
     # what asks where the reduction ends is asked no more: every partial result has a start, and is combined
-    predicate = _conjunction(e for e in _conjuncts(block.predicate) if not names(e) & (folded - spatial))
+    asked = [] if block.predicate is None else conjuncts(block.predicate)
+    kept_conditions = [e for e in asked if not names(e) & (folded - spatial)]
+    predicate = conjunction(kept_conditions) if kept_conditions else None
 
     def nest(name: str, kind: str, body: Stmt) -> Stmt:
         new: dict[str, Expr] = {x.var: Var(nests.unused(f"{x.var}_{name}")) for x in kept}
@@ -120,18 +121,3 @@ def _replaced(s: Stmt, old: ScheduleBlock, new: ScheduleBlock) -> Stmt:
     assert isinstance(s, For)
     inner, = flattened(s.body)
     return replace(s, body=_replaced(inner, old, new))
-
-
-def _conjuncts(e: Expr | None) -> Iterator[Expr]:
-    if isinstance(e, Binary) and e.op == "and":
-        yield from _conjuncts(e.x)
-        yield from _conjuncts(e.y)
-    elif e is not None:
-        yield e
-
-
-def _conjunction(found: Iterator[Expr]) -> Expr | None:
-    whole: Expr | None = None
-    for e in found:
-        whole = e if whole is None else binary("and", whole, e)
-    return whole
