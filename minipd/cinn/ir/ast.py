@@ -30,8 +30,10 @@ Every Expr has a dtype; `__post_init__` checks it, so that an ill-typed tree can
 * Both sides of a Binary have one dtype, which is the result's; comparisons give bool.  A Select is evaluated like
   numpy's `where`: both sides are, and a NaN in the one not chosen does no harm.  What must not be read stands in an
   IfThenElse.
-* Indices and extents are ints (int64 unless said otherwise), one per axis of the buffer, never negative.  Int
-  arithmetic wraps around; `floordiv` and `mod` are floor's, as in Python.
+* Indices, sizes and extents are ints (int64 unless said otherwise); of indices and sizes there is one per axis of the
+  buffer, and none is negative.  A loop whose extent is negative has no iterations; where iterations are shared out,
+  in a "parallel" loop or on a GPU, it is not.  Int arithmetic wraps around; `floordiv` and `mod` are floor's, as in
+  Python.
 * bfloat16 and float16 are for storage only: Load, Cast, Store and Const have them, arithmetic does not.
 * `max` and `min` give NaN if either side is NaN, as numpy's maximum.  `and`, `or`, `not` are for bool.
 * The order of an Accumulate or a Reduce over the iterations of a loop is open for floats (that is what vectorizes it):
@@ -79,6 +81,7 @@ from minipd.cinn.ir.stmt import (
     BLOCK_AXES,
     GPU_AXES,
     LOOP_KINDS,
+    MEMORIES,
     REDUCTIONS,
     THREAD_AXES,
     Accumulate,
@@ -99,8 +102,8 @@ from minipd.cinn.ir.stmt import (
 __all__ = [
     "Accumulate", "Alloc", "BINARY", "BLOCK_AXES", "BOOL", "Binary", "CALLS", "COMPARISONS", "Call", "Cast", "Const",
     "Dim", "Expr", "For", "Function", "GPU_AXES", "INT64", "IfThenElse", "Init", "IterVar", "LOOP_KINDS", "Let", "Load",
-    "Param", "REDUCTIONS", "Reduce", "STORAGE_ONLY", "ScheduleBlock", "Select", "Seq", "Stmt", "Store", "SyncThreads",
-    "THREAD_AXES", "UNARY", "Unary", "Var", "viewed",
+    "MEMORIES", "Param", "REDUCTIONS", "Reduce", "STORAGE_ONLY", "ScheduleBlock", "Select", "Seq", "Stmt", "Store",
+    "SyncThreads", "THREAD_AXES", "UNARY", "Unary", "Var", "viewed", "viewed_shape",
 ]  # fmt: skip
 
 
@@ -144,7 +147,14 @@ def viewed(param: Param, array: Any) -> Any:
     """
     if param.view is None:
         return array
-    return array.reshape([math.prod(_extent(array.shape, a) for a in axes) for axes in param.view])
+    return array.reshape(viewed_shape(param, array.shape))
+
+
+def viewed_shape(param: Param, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The extents of the buffer that the function indexes, for a caller's array of that shape."""
+    if param.view is None:
+        return shape
+    return tuple(math.prod(_extent(shape, a) for a in axes) for axes in param.view)
 
 
 def _extent(shape: tuple[int, ...], axis: int | tuple[int, int]) -> int:

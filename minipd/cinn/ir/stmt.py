@@ -10,14 +10,16 @@ import numpy as np
 from minipd.cinn.ir.expr import BOOL, STORAGE_ONLY, Expr, check_indices, refuse
 
 __all__ = ["Accumulate", "Alloc", "Annotations", "BLOCK_AXES", "For", "GPU_AXES", "IfThenElse", "Init", "IterVar",
-           "Let", "LOOP_KINDS", "REDUCTIONS", "Reduce", "ScheduleBlock", "Seq", "Stmt", "Store", "SyncThreads",
-           "THREAD_AXES"]
+           "Let", "LOOP_KINDS", "MEMORIES", "REDUCTIONS", "Reduce", "ScheduleBlock", "Seq", "Stmt", "Store",
+           "SyncThreads", "THREAD_AXES"]
 
 #: operations that fold many values into one
 REDUCTIONS = ("add", "mul", "max", "min", "and", "or")
 BLOCK_AXES = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
 THREAD_AXES = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
 GPU_AXES = (*BLOCK_AXES, *THREAD_AXES)
+#: where an array is: of whom it is on a GPU, `ast` says
+MEMORIES = ("local", "shared", "global")
 LOOP_KINDS = ("serial", "parallel", "vector", "unroll", *GPU_AXES)
 
 #: (key, value) pairs for those who come later; they mean nothing to the interpreter
@@ -169,12 +171,12 @@ class Alloc:
     buffer: str
     shape: tuple[Expr, ...]
     dtype: np.dtype
-    memory: Literal["global", "local", "shared"] = "local"
+    memory: str = "local"
 
     def __post_init__(self) -> None:
         check_indices(f"shape of {self.buffer}", self.shape)
-        if self.memory not in ("global", "local", "shared"):
-            refuse(f"{self.buffer}: no memory {self.memory!r}; there are global, local, shared")
+        if self.memory not in MEMORIES:
+            refuse(f"{self.buffer}: no memory {self.memory!r}; there are {', '.join(MEMORIES)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from minipd.cinn.ir.ast import Const, Dim, Expr, Function, Param
+from minipd.cinn.ir.ast import Const, Dim, Expr, Function, viewed_shape
 from minipd.cinn.runtime.compiler import Compiler
 from minipd.cinn.runtime.kernel import Kernel, Version
 
@@ -54,12 +54,4 @@ class BucketedKernel(Kernel):
         if isinstance(e, Const):
             return int(e.value)
         assert isinstance(e, Dim)
-        return _size(self.function.param(e.param), arrays[e.param].shape, e.axis)
-
-
-def _size(param: Param, shape: tuple[int, ...], axis: int) -> int:
-    """The extent of an axis of the buffer that a parameter's view makes of an array."""
-    if param.view is None:
-        return shape[axis]
-    return math.prod(shape[a] if isinstance(a, int) else a[1] if a[1] >= 0 else shape[a[0]] // -a[1]
-                     for a in param.view[axis])
+        return viewed_shape(self.function.param(e.param), arrays[e.param].shape)[e.axis]

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, get_args
 
-from minipd.cinn.ir.ast import Alloc, Dim, Expr, For, Function, IterVar, Load, ScheduleBlock, Seq, Stmt, Store, Var
+from minipd.cinn.ir.ast import (
+    MEMORIES,
+    Alloc,
+    Dim,
+    Expr,
+    For,
+    Function,
+    IterVar,
+    Load,
+    ScheduleBlock,
+    Seq,
+    Stmt,
+    Store,
+    Var,
+)
 from minipd.cinn.ir.walk import rename
 from minipd.cinn.schedule.errors import ScheduleError
 from minipd.cinn.schedule.nests import Nests
 
 __all__ = ["cache_read", "cache_write"]
-
-Memory = Literal["local", "shared", "global"]
-
 
 def cache_read(nests: Nests, block: str, buffer: str, memory: str) -> tuple[Function, str]:
     """The block reads a copy of the buffer, which a new block makes in front of its nest; returns the new block's name.
@@ -63,11 +73,10 @@ def cache_write(nests: Nests, block: str, memory: str) -> tuple[Function, str]:
     return _with_nest(nests, edits, heads, _copy(nests, made, name, buffer, shape), last + 1), made
 
 
-def _memory(name: str, what: str) -> Memory:
-    for memory in get_args(Memory):
-        if memory == name:
-            return memory  # type: ignore[no-any-return]
-    raise ScheduleError(f"{what}: expected one of {', '.join(get_args(Memory))}")
+def _memory(name: str, what: str) -> str:
+    if name not in MEMORIES:
+        raise ScheduleError(f"{what}: expected one of {', '.join(MEMORIES)}")
+    return name
 
 
 def _shape(nests: Nests, buffer: str) -> tuple[Expr, ...]:

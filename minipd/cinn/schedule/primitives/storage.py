@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from minipd.cinn.ir.ast import Alloc, Function, Store, Var
+from minipd.cinn.ir.ast import MEMORIES, Alloc, Function, Store, Var
 from minipd.cinn.ir.walk import rename
 from minipd.cinn.schedule.dependences import precedes
 from minipd.cinn.schedule.errors import ScheduleError
 from minipd.cinn.schedule.nests import Nests, unconditional
 
 __all__ = ["set_buffer"]
-
-MEMORIES = ("local", "shared", "global")
-
 
 def set_buffer(nests: Nests, block: str, place: str) -> tuple[Function, None]:
     """What the block writes lives in that memory ("local", "shared", "global"), or in an output that is written later.
