@@ -17,7 +17,7 @@ from minipd.cinn.dialect import FUSION, JIT_KERNEL
 from minipd.cinn.frontend import build_groups, inline
 from minipd.cinn.ir.ast import Expr, Function
 from minipd.cinn.ir.printer import text
-from minipd.cinn.kernels import KERNELS, kernel_of
+from minipd.cinn.kernels import kernel_named, kernel_of
 from minipd.cinn.lower import CannotLower, lower
 from minipd.cinn.optim import finalize
 from minipd.cinn.parts import prepare
@@ -75,13 +75,14 @@ def compile_groups(program: Program, comm: Any = None) -> int:
 def kernel_for(made: Made) -> str:
     """The name of a group's kernel, not built yet.  Equal groups, those of a model's layers, share one."""
     name = key_of(made.function)
-    if name not in KERNELS:
-        kernel = Kernel(made.function, process_compiler())
-        if made.longer is not None:
-            assert made.row_at_most is not None
-            longer = Kernel(made.longer, process_compiler())
-            kernel = BucketedKernel(made.function, process_compiler(), made.row, made.row_at_most, longer)
-        KERNELS[name] = kernel
+
+    def make() -> Kernel:
+        if made.longer is None:
+            return Kernel(made.function, process_compiler())
+        assert made.row_at_most is not None
+        longer = Kernel(made.longer, process_compiler())
+        return BucketedKernel(made.function, process_compiler(), made.row, made.row_at_most, longer)
+    kernel_named(name, make)
     return name
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from minipd.cinn.dialect import FUSION, JIT_KERNEL
@@ -12,10 +12,17 @@ from minipd.executor import Call, register_maker
 from minipd.ir.operation import Operation, user_error
 from minipd.ir.program import Program
 
-__all__ = ["KERNELS", "kernel_of", "kernel_sources", "kernel_texts"]
+__all__ = ["KERNELS", "kernel_named", "kernel_of", "kernel_sources", "kernel_texts"]
 
 #: what `cinn_runtime.jit_kernel` names; a name says what is computed, so that programs may share a kernel
 KERNELS: dict[str, Kernel] = {}
+
+
+def kernel_named(name: str, make: Callable[[], Kernel]) -> Kernel:
+    """The kernel of that name; made if this process has none."""
+    if name not in KERNELS:
+        KERNELS[name] = make()
+    return KERNELS[name]
 
 
 def kernel_of(op: Operation) -> Kernel:
