@@ -9,7 +9,7 @@ before and after, and the code.  Nothing is run, and no machine code is made.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from textwrap import indent, wrap
 from typing import Any
@@ -22,6 +22,7 @@ from minipd.cinn.frontend.traffic import bytes_of_op
 from minipd.cinn.ir.ast import Function
 from minipd.cinn.ir.printer import text
 from minipd.cinn.lower import CannotLower
+from minipd.cinn.named import as_in_program
 from minipd.cinn.parts import prepare
 from minipd.cinn.schedule.errors import ScheduleError
 from minipd.cinn.schedule.trace import Trace
@@ -48,7 +49,8 @@ class KernelReport:
     bytes_apart, bytes_fused: what the operators move one by one, and what the kernel moves.
     edges: those between its operators.  lowered: its loops, one nest for each operator; trace: the primitives that
     schedule it; tactics: (name, number of its first step, of the step behind its last); function: the loops then;
-    source: the code.  same_as: the number of an earlier group with the same kernel.
+    source: the code; operators have in them the numbers of the program, where the kernel itself has its own.
+    same_as: the number of an earlier group with the same kernel, whose operators name the loops.
     problem: why it stays library kernels; then there is none of these.
     """
 
@@ -252,7 +254,7 @@ def _explained(title: str, traced: Program) -> Part:
     prepare(decomposed)
     fused, tracker = decomposed.clone(), FusionTracker()
     groups = build_groups(fused, tracker)
-    known: dict[str, int] = {}
+    known: dict[str, KernelReport] = {}
     kernels = tuple(_kernel(i, op, tracker, known) for i, op in enumerate(groups))
     inside = {op for group in groups for op in group.regions[0].front()}
     library = Counter(op.name().partition(".")[2] for op in fused.walk() if op not in inside and _is_call(op))
@@ -262,8 +264,9 @@ def _explained(title: str, traced: Program) -> Part:
                 sum(library.values()) + len(kernels), tracker)
 
 
-def _kernel(number: int, op: Operation, tracker: FusionTracker, known: dict[str, int]) -> KernelReport:
-    """The report of a group.  known: kernels of the groups before, by name."""
+def _kernel(number: int, op: Operation, tracker: FusionTracker, known: dict[str, KernelReport],
+            ) -> KernelReport:
+    """The report of a group.  known: those of the first groups that have a kernel, by its name."""
     group = tracker.groups[number]
     members = set(group.operators)
     edges = tuple(edge for edge in tracker.edges if edge.fused and {edge.upstream, edge.downstream} <= members)
@@ -274,11 +277,15 @@ def _kernel(number: int, op: Operation, tracker: FusionTracker, known: dict[str,
         made = made_of(op)
     except (CannotLower, ScheduleError) as problem:
         return KernelReport(**facts, problem=str(problem))
+    name = made.function.name
+    if name in known:
+        same = known[name]
+        return replace(same, **facts, same_as=same.number)
+    made = as_in_program(made, op)
     function, scheduled = made.function, made.scheduled
-    before = known.setdefault(function.name, number)
-    return KernelReport(**facts, name=function.name, lowered=made.lowered, trace=scheduled.trace,
-                        tactics=scheduled.tactics, function=function, source=numba_source(function),
-                        same_as=None if before == number else before)
+    known[name] = KernelReport(**facts, name=name, lowered=made.lowered, trace=scheduled.trace,
+                               tactics=scheduled.tactics, function=function, source=numba_source(function))
+    return known[name]
 
 
 def _is_call(op: Operation) -> bool:

@@ -1,11 +1,16 @@
 """`cinn.explain`: groups, reasons, bytes, schedules, code; and that asking changes nothing."""
 
+import re
+
 import numpy as np
 import pytest
 
 import minipd as paddle
+import minipd.nn.functional as F
 from minipd.cinn import explain
 from minipd.cinn.command import main
+from minipd.cinn.ir.ast import Init, Let, ScheduleBlock
+from minipd.cinn.ir.walk import statements
 from minipd.cinn.kernels import KERNELS
 from minipd.framework.errors import InputError
 from minipd.ir.paddle import to_paddle
@@ -117,6 +122,7 @@ def test_it_is_a_page_in_a_notebook(tmp_path):
 
 SOURCE = """
 import minipd as paddle
+import minipd.nn.functional as F
 
 def norm(x, w):
     return x * paddle.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6) * w
@@ -170,3 +176,23 @@ def test_bad_commands(file, arguments, message):
 def test_bad_requests(call, message):
     with pytest.raises(TypeError, match=message):
         call()
+
+
+def test_operators_have_one_number_in_groups_edges_schedules_loops_and_code():
+    """Constants, views and library calls count among the operators of a program, and not of a kernel."""
+    def f(x, w):
+        left, right = paddle.split(paddle.matmul(x * 2.0, w) + 1.0, 2, -1)
+        return F.softmax(paddle.concat([-right, left], -1) * x) * 3.0
+    found = explain(f, wanting(8, 16), wanting(16, 16))
+    own = [kernel for kernel in found.kernels if kernel.same_as is None]
+    assert len(own) > 2
+    for kernel in own:
+        blocks = {s.name.removesuffix("__reduce_init") for s in statements(kernel.lowered.body)
+                  if isinstance(s, ScheduleBlock)}
+        loops = {name for name in blocks if not re.fullmatch(r"y\d+", name)}
+        assert loops and loops <= set(kernel.operators)
+        assert kernel.trace.replay(kernel.lowered).trace == kernel.trace
+        lets = {s.name for s in statements(kernel.function.body) if isinstance(s, Let | Init)}
+        assert {name for name in lets if re.fullmatch(r"[a-z]+_\d+", name)} <= set(kernel.operators)
+        assert all(name in kernel.source for name in lets)
+    assert any(edge.upstream in kernel.source for kernel in own for edge in kernel.edges)
