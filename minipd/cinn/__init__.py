@@ -1,7 +1,18 @@
-"""The compiler: groups of element-wise, broadcast and reduction operators become loops, and loops become kernels.
+"""The compiler: groups of operators become loops, and loops become kernels.  From a program on:
 
-`ir` is the loop IR, `compute` what each operator computes per element, `lower` turns a fusion group into a `Function`
-of the loop IR, `schedule` reorders its loops, `codegen` writes it out as a numba kernel.
+    parts       big operators in parts, as far as a kernel wants these; the rules are `minipd.decomposition`'s
+    frontend    which operators become one kernel: `cinn_op.group`, then `cinn_op.fusion`
+    lower       each fusion as a `Function` of the loop IR, a block for each operator; what an element of its result is,
+                the column `compute` says
+    schedule    few nests of loops where there was one for each block: tactics choose, primitives transform
+    optim       no blocks any more, but loops and scalars, as code has them
+    codegen     the text of a numba kernel
+    runtime     machine code, kept on disk, and called: `cinn_runtime.jit_kernel`
+
+`ir` is the loop IR: its grammar, text, meaning, and arithmetic of indices.  `dialect` has the operations, `compile` goes
+all the way; `stages` does so for `to_static`, `passes` step by step, by name; `fused_rows` compiles single operators
+that stand for several.  `kernels` has what this process has built, `overwriting` says which arrays may be written over.
+`explanation`, and `command` for the shell, tell what came of a function and why.
 """
 
 from __future__ import annotations

@@ -1,1 +1,3 @@
-"""From loops to source text: `numba_source` writes a loop-IR function out, `scalar` and `math` are what it calls."""
+"""From loops to source text: `numba_source` writes a function of the loop IR out, `expressions` what it computes.
+`phases` says what may run at once, `streaming` which results go around the cache; the text calls `scalar` and `math`,
+which are compiled as `inline` says."""

@@ -33,7 +33,9 @@ PRIMITIVES: dict[str, Primitive] = {p.__name__: p for p in (
 
 
 class IRSchedule:
-    """
+    """A function that is being scheduled.  A method for each primitive; what it does, and needs, is said where the
+    primitive is (`PRIMITIVES`), with loops before and after.  All raise ScheduleError, and then change nothing.
+
     >>> import numpy as np
     >>> from minipd.cinn.ir.ast import Dim, For, IterVar, Load, Param, ScheduleBlock, Store, Var
     >>> f32, n, vi = np.dtype("float32"), Dim("x", 0), Var("vi")
@@ -66,7 +68,7 @@ class IRSchedule:
         return Trace(tuple(self._steps))
 
     def apply(self, primitive: str, *args: Any) -> Any:
-        """A primitive by its name."""
+        """A primitive by its name.   Raises: ScheduleError."""
         if primitive not in PRIMITIVES:
             raise ScheduleError(f"no primitive {primitive!r}; there are {', '.join(PRIMITIVES)}")
         function, made = PRIMITIVES[primitive](self._nests, *args)
