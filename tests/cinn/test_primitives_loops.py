@@ -260,6 +260,26 @@ def test_rfactor_refuses():
         s.rfactor("j_y0")
 
 
+def test_rfactor_refuses_loops_that_are_both_rows_and_columns():
+    """The partial results of a row would be combined once for each of them."""
+    case = Case(lambda x: x.sum(1) + 1.0, normal(5, 8))
+    s = case.s
+    outer, inner = s.split("j_sum_0", [4, 2])
+    s.fuse(["i_sum_0", outer])
+    with pytest.raises(ScheduleError, match="keeps elements along it too"):
+        s.rfactor(inner)
+    case.check()
+
+
+def test_rfactor_beside_a_loop_of_no_axis():
+    """The start of the partial results has no such loop, and does not ask for it."""
+    case = Case(lambda x: x.sum(1) + 1.0, normal(5, 8))
+    s = case.s
+    s.split(s.add_unit_loop("sum_0"), [2, -1])
+    s.rfactor("j_sum_0")
+    case.check()
+
+
 # ------------------------------------------------------------------------------------------------------ inlining
 def test_inlined_blocks_keep_their_names():
     case = Case(lambda x: paddle.exp(x - 1.0) * paddle.exp(x - 1.0), normal(9))

@@ -60,6 +60,9 @@ def rfactor(nests: Nests, loop: str) -> tuple[Function, str]:
                for n in names(value) & around}
     if loop not in folded or loop in spatial:
         raise ScheduleError(f"{what}: {block.name} does not fold that loop")
+    if mixed := [x.var for x in loops if x.var in folded & spatial]:
+        raise ScheduleError(f"{what}: {block.name} folds {', '.join(mixed)}, and keeps elements along it too; expected "
+                            "loops of one kind: do this before you fuse them")
     part = nests.unused(f"{block.name}_rf")
     start = f"{part}__reduce_init"
     alloc = nests.allocs[reduce.buffer]
@@ -86,7 +89,7 @@ def rfactor(nests: Nests, loop: str) -> tuple[Function, str]:
     own = [(v, value) for v, value in zip(block.iter_vars, block.iter_values, strict=True) if v.kind == "S"]
     # what asks where the reduction ends is asked no more: every partial result has a start, and is combined
     asked = [] if block.predicate is None else conjuncts(block.predicate)
-    kept_conditions = [e for e in asked if not names(e) & (folded - spatial)]
+    kept_conditions = [e for e in asked if names(e) & around <= spatial]
     predicate = conjunction(kept_conditions) if kept_conditions else None
 
     def nest(name: str, kind: str, body: Stmt) -> Stmt:
