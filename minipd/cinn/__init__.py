@@ -9,9 +9,10 @@
     codegen     the text of a numba kernel
     runtime     machine code, kept on disk, and called: `cinn_runtime.jit_kernel`
 
-`ir` is the loop IR: its grammar, text, meaning, and arithmetic of indices.  `dialect` has the operations, `compile` goes
-all the way; `stages` does so for `to_static`, `passes` step by step, by name; `fused_rows` compiles single operators
-that stand for several.  `kernels` has what this process has built, `overwriting` says which arrays may be written over.
+`ir` is the loop IR: its grammar, text, meaning, and arithmetic of indices.  `dialect` has the operations.  `compile`
+goes all the way; `stages` does so for `to_static`, `passes` step by step, by name; `fused_rows` compiles single
+operators that stand for several.  `kernels` has what this process has built, `overwriting` says which arrays may be
+written over.
 `explanation`, and `command` for the shell, tell what came of a function and why.
 """
 

@@ -44,7 +44,7 @@ class Call:
         return [v for i, v in enumerate(self.operands) if i not in shapes] if shapes else self.operands
 
     def pieces(self, result: int) -> list[Piece]:
-        """What an Indexed row puts its result together from."""
+        """What an Indexed row puts its result together from.   Raises: CannotLower."""
         assert isinstance(self.compute, Indexed)
         try:
             return self.compute.pieces(self.attrs, [v.shape for v in self.operands], [v.shape for v in self.results],

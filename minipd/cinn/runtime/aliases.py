@@ -17,7 +17,7 @@ __all__ = ["in_place"]
 def in_place(function: Function, shared: dict[int, int]) -> Function:
     """The function with input i read from output shared[i], for each i; these inputs are no parameters any more.
 
-    Input and output must have one dtype and one view.
+    Raises: ValueError where an input and its output differ in dtype, or in how they see the caller's array.
     """
     inputs = [p for p in function.params if not p.output]
     outputs = [p for p in function.params if p.output]
