@@ -45,8 +45,8 @@ def within(x, on):
     def worst():
         errors = ulps(x)
         bad = np.flatnonzero(~(errors <= 2))
-        return [] if not bad.size else [f"exp({x[bad[0]]!r}) = {exp(x[bad[:1]])[0]!r}, and e^x is "
-                                        f"{exact(x[bad[:1]])[0]!r}: {errors[bad[0]]:.3g} units in the last place"]
+        return [] if not bad.size else [f"exp({x[bad[0]]:.9g}) = {exp(x[bad[:1]])[0]:.9g}, and e^x is "
+                                        f"{exact(x[bad[:1]])[0]:.9g}: {errors[bad[0]]:.3g} units in the last place"]
     x = np.asarray(x, F32)
     check([], worst, f"{on}: what is more than 2 units in the last place wrong")
 

@@ -33,10 +33,14 @@ def value(f, x):
     verify(function)
     out = np.empty(result.shape, result.dtype)
     interpret(function, [x], [out])
-    scheduled = schedule(function).function
-    again = np.empty_like(out)
-    interpret(finalize(scheduled), [x], [again])
-    check(out, again, "the loops, before and after the schedule")
+    return out
+
+
+def scheduled(f, x):
+    """The same after the schedule and the last passes."""
+    function, result = lowered(f, x)
+    out = np.empty(result.shape, result.dtype)
+    interpret(finalize(schedule(function).function), [x], [out])
     return out
 
 
@@ -55,6 +59,14 @@ def loops_around(f, x):
 def test_rows():
     x = np.array([[1.0, 2, 3], [4, 5, 6]])
     check([6.0, 15.0], lambda: value(lambda x: x.sum(1), x), "sum(1) of [[1, 2, 3], [4, 5, 6]]")
+
+
+def test_its_loops():
+    x = np.ones((2, 3))
+    check({"the start": ("S", 1), "the fold": ("SR", 2)}, lambda: loops_around(lambda x: x.sum(1), x),
+          "the kinds of iter vars, and the number of loops, for sum(1) of f64[2, 3]")
+    check({"the start": ("S", 1), "the fold": ("RS", 2)}, lambda: loops_around(lambda x: x.sum(0), x),
+          "the kinds of iter vars, and the number of loops, for sum(0) of f64[2, 3]")
 
 
 def test_columns():
@@ -80,14 +92,6 @@ def test_everything():
     check(10.0, lambda: value(lambda x: x.sum(), np.array([[1.0, 2], [3, 4]])), "sum() of [[1, 2], [3, 4]]")
 
 
-def test_its_loops():
-    x = np.ones((2, 3))
-    check({"the start": ("S", 1), "the fold": ("SR", 2)}, lambda: loops_around(lambda x: x.sum(1), x),
-          "the kinds of iter vars, and the number of loops, for sum(1) of f64[2, 3]")
-    check({"the start": ("S", 1), "the fold": ("RS", 2)}, lambda: loops_around(lambda x: x.sum(0), x),
-          "the kinds of iter vars, and the number of loops, for sum(0) of f64[2, 3]")
-
-
 def test_all_of_them():
     """Over each set of axes of three, and each way of folding."""
     rng = np.random.default_rng(0)
@@ -102,3 +106,10 @@ def test_behind_a_reduction():
     x = np.array([[1.0, 3], [2, 2]])
     check(x / x.sum(1, keepdims=True), lambda: value(lambda x: x / x.sum(1, keepdim=True), x),
           "x / sum(1) of [[1, 3], [2, 2]]")
+
+
+def test_schedules():
+    x = np.random.default_rng(0).standard_normal((5, 7))
+    for axis in (0, 1, None):
+        check(x.sum(axis), lambda axis=axis: scheduled(lambda x: x.sum(axis), x),
+              f"sum({axis}) of a random x: f64[5, 7], scheduled")

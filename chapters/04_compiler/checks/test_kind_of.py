@@ -6,6 +6,7 @@ from minipd.cinn.frontend.graph import Graph
 from minipd.cinn.frontend.pattern import kind_of
 from minipd.framework.tensor import Tensor
 from minipd.ir.traced import trace
+from minipd.ops.update.adam import AdamW
 from minipd.static import InputSpec
 from tools.course.checking import check
 
@@ -98,3 +99,11 @@ def test_a_part_of_a_program():
     kind("Reduce", f, "sum(exp(x - max(x))), of the operators subtract, exp and sum", ("subtract", "exp", "sum"))
     kind("ReduceTree+Trivial", f, "sum(exp(x - max(x))), of the operators max, subtract and exp",
          ("max", "subtract", "exp"))
+
+
+def test_an_operator_with_several_results():
+    """An update has the new parameter and the two new averages."""
+    def f(x, w):
+        one = paddle.full([], 1.0, "float64")
+        return AdamW(x, x.exp(), x, x, one, one, False)
+    kind("Anchor", f, "an AdamW update of x, with exp(x) for the gradient: one operator that has three results")
