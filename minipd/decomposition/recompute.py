@@ -17,19 +17,16 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
-from minipd.framework.dim import DimExpr, prod
 from minipd.framework.row import Trait
 from minipd.framework.tensor import Tensor
 from minipd.ir.mapping import IrMapping, clone_operation
 from minipd.ir.operation import Operation, captured
 from minipd.ir.program import Program
 from minipd.ir.schema import constant_of, is_pure
+from minipd.ir.sizes import nbytes
 from minipd.ir.value import Value
 
 __all__ = ["auto_recompute", "minimal_cut"]
-
-#: the size that an open dimension is taken to have
-OPEN = 128
 
 
 def auto_recompute(program: Program, inputs: Sequence[Any], outputs: Sequence[Any], grad_outputs: Sequence[Any],
@@ -113,12 +110,6 @@ def _is_there(value: Value) -> bool:
     """Whether nobody has to keep the value: state, an input, a constant."""
     op = value.get_defining_op()
     return op is None or op.name() in ("pd_op.data", "builtin.parameter") or constant_of(value) is not None
-
-
-def nbytes(value: Value) -> int:
-    """The size of a tensor; open dimensions count as 128."""
-    n = prod(value.shape)
-    return int(n.evaluate(dict.fromkeys(n.symbols, OPEN)) if isinstance(n, DimExpr) else n) * value.dtype.itemsize
 
 
 def _rewrite(behind: Sequence[Operation], ahead: Sequence[Operation], kept: set[Value], again: set[Operation]) -> None:

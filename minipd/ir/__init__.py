@@ -7,6 +7,7 @@
     control_view           control flow in its own words
     traits, interfaces     what may be assumed of an operation, and what it can do
     schema                 how a call of a row is laid out as an operation
+    sizes                  how large values are
     verify, signature, equality  is it well formed, by itself and where it stands; do two say the same
     printer, parser        the two print styles, and reading the exact one back
     builder, trace, traced programs from code: by hand, the trace interpreter, `trace(fn, *specs)`

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 import minipd as paddle
 from minipd.decomposition import DecomposePass, auto_recompute
-from minipd.decomposition.recompute import minimal_cut, nbytes
+from minipd.decomposition.recompute import minimal_cut
 from minipd.ir.backward import append_backward
 from minipd.ir.schema import constant_of
+from minipd.ir.sizes import nbytes
 from minipd.ir.trace import Trace
 from minipd.ir.traced import trace
 from minipd.ir.verify import verify

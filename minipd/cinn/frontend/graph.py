@@ -19,7 +19,6 @@ from collections.abc import Iterator, Sequence
 
 from minipd.cinn.compute.table import Broadcast, Elementwise, Fill, Indexed, Reduction, compute_of
 from minipd.cinn.dialect import FUSION
-from minipd.cinn.frontend.traffic import nbytes
 from minipd.cinn.lower import CannotLower, lower_group
 from minipd.framework.dim import same
 from minipd.framework.row import Trait
@@ -27,6 +26,7 @@ from minipd.ir.block import Block
 from minipd.ir.mapping import IrMapping, clone_operation
 from minipd.ir.operation import Operation, captured
 from minipd.ir.schema import constant_of, is_attribute_only, mutable_operands, op_attrs, result_values, tensor_operands
+from minipd.ir.sizes import nbytes
 from minipd.ir.traits import IrTrait
 from minipd.ir.value import Value
 

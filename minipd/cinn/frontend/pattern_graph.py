@@ -10,9 +10,10 @@ from minipd.cinn.frontend.pattern import Kind, kind_of
 from minipd.cinn.frontend.policies import POLICIES, Copied, Union
 from minipd.cinn.frontend.space import Calls
 from minipd.cinn.frontend.tracker import Decision, FusionTracker
-from minipd.cinn.frontend.traffic import nbytes, sizes
+from minipd.cinn.frontend.traffic import sizes
 from minipd.ir.operation import Operation
 from minipd.ir.schema import result_values, tensor_operands
+from minipd.ir.sizes import nbytes
 from minipd.ir.value import Value
 
 __all__ = ["Node", "PatternGraph"]

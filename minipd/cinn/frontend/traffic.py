@@ -11,17 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from minipd.cinn.dialect import FUSION, JIT_KERNEL
-from minipd.framework.dim import DimExpr, prod, substitute_all
 from minipd.ir.operation import Operation
 from minipd.ir.program import Program
 from minipd.ir.schema import is_attribute_only, result_values, tensor_operands
+from minipd.ir.sizes import nbytes
 from minipd.ir.traits import IrTrait
 from minipd.ir.value import Value
 
 __all__ = ["bytes_moved", "bytes_of_op", "sizes"]
-
-#: what a symbolic dimension counts as
-SYMBOL = 128
 
 
 def bytes_moved(program: Program) -> int:
@@ -49,14 +46,6 @@ def bytes_of_op(op: Operation) -> int:
 def sizes(values: Iterable[Value]) -> int:
     """The bytes of tensors, each once."""
     return sum(map(nbytes, dict.fromkeys(values)))
-
-
-def nbytes(value: Value) -> int:
-    """The size of a tensor in bytes."""
-    n = prod(value.shape)
-    if isinstance(n, DimExpr):
-        n = substitute_all(n, dict.fromkeys(n.symbols, SYMBOL))
-    return int(n) * value.dtype.itemsize
 
 
 def repeated(value: Value) -> Value:
