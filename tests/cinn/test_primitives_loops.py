@@ -271,6 +271,28 @@ def test_rfactor_refuses_loops_that_are_both_rows_and_columns():
     case.check()
 
 
+def test_rfactor_of_partial_results():
+    """The loop over chunks is an axis of the partial results, and says where in the row their sums begin."""
+    case = Case(lambda x: x.sum(1) + 1.0, normal(5, 12))
+    s = case.s
+    outer, inner = s.split("j_sum_0", [3, 4])
+    part = s.rfactor(outer)
+    _, _, last = s.get_loops(part)
+    lanes, _ = s.split(last, [2, 2])
+    assert s.rfactor(lanes) == f"{part}_rf"
+    case.check()
+
+
+def test_rfactor_of_a_partial_result():
+    """Its own loop is kept as it is, and says where the columns of a chunk begin, too."""
+    case = Case(lambda x: x.sum(1) + 1.0, normal(5, 8))
+    s = case.s
+    outer, inner = s.split("j_sum_0", [2, 4])
+    assert s.rfactor(outer) == "sum_0_rf"
+    assert s.rfactor(inner) == "sum_0_rf_rf"
+    case.check()
+
+
 def test_rfactor_beside_a_loop_of_no_axis():
     """The start of the partial results has no such loop, and does not ask for it."""
     case = Case(lambda x: x.sum(1) + 1.0, normal(5, 8))

@@ -60,9 +60,12 @@ def rfactor(nests: Nests, loop: str) -> tuple[Function, str]:
                for n in names(value) & around}
     if loop not in folded or loop in spatial:
         raise ScheduleError(f"{what}: {block.name} does not fold that loop")
-    if mixed := [x.var for x in loops if x.var in folded & spatial]:
+    # a loop that is all of an axis is no such case: each of its iterations has elements of its own
+    alone = {value.name for v, value in zip(block.iter_vars, block.iter_values, strict=True)
+             if v.kind == "S" and isinstance(value, Var)}
+    if mixed := [x.var for x in loops if x.var in folded & spatial - alone]:
         raise ScheduleError(f"{what}: {block.name} folds {', '.join(mixed)}, and keeps elements along it too; expected "
-                            "loops of one kind: do this before you fuse them")
+                            "loops that are fused of one kind: do this before you fuse them")
     part = nests.unused(f"{block.name}_rf")
     start = f"{part}__reduce_init"
     alloc = nests.allocs[reduce.buffer]
