@@ -137,8 +137,10 @@ class Binding:
             for i in call.updates.values():
                 operands[i] = np.empty_like(operands[i])
             return operands, [operands[call.updates[i]] for i in range(len(call.results))]
-        outs = [np.empty(layout.shape(r), to_np(r.dtype)) if r in self.prepared.dynamic else slots[self.slot(r)]
-                for r in call.results]
+        passed = {r: operands[call.operands.index(v)] for r in call.results
+                  if (v := self.prepared.passed.get(r)) is not None}
+        outs = [passed[r] if r in passed else np.empty(layout.shape(r), to_np(r.dtype)) if r in self.prepared.dynamic
+                else slots[self.slot(r)] for r in call.results]
         return operands, outs
 
     # -------------------------------------------------------------------------------------------------- steps
@@ -228,7 +230,7 @@ class Binding:
         return step
 
     def _into_new(self, item: Item, call: Call, arrays: list, waiting: list) -> Callable[[], Any]:
-        """The call into a buffer that is made for it, in the slot of its result."""
+        """The call into a buffer that is made for it, or taken over from an operand, in the slot of its result."""
         frame, slots, attrs = self.frame, self.frame.slots, self.layout.attrs[item]
         value, = call.results
         result, shape, dtype, empty = self.slot(value), self.layout.shape(value), to_np(value.dtype), np.empty
@@ -245,7 +247,15 @@ class Binding:
             write()
             if frame.memory is not None:
                 frame.keep((slots[result],))
-        return step
+
+        def step_over() -> None:
+            slots[result] = slots[over]
+            write()
+            if frame.memory is not None:
+                frame.keep((slots[result],))
+        operand = self.prepared.passed.get(value)
+        over = result if operand is None else self.slot(operand)
+        return step if operand is None else step_over
 
     def _over_state(self, call: Call, arrays: list, waiting: list, attrs: dict) -> Callable[[], Any]:
         """An optimizer's update: the buffers for the results are the state that it reads."""

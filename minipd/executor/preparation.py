@@ -99,6 +99,7 @@ class Preparation:
     inputs, state: the names of what is given.  outputs: the values that leave the run, by name.
     sources: value -> the values that it may share memory with, that come before it.
     dynamic: the dynamic values.  inplace: names of the state that is written over.
+    passed: value that leaves the run -> the operand whose memory, made by the run, it takes.
     """
 
     def __init__(self, lowered: Lowered):
@@ -124,6 +125,7 @@ class Preparation:
         for item in self.items:
             if self._is_dynamic(item, leaving):
                 self.dynamic.update(results_of(item))
+        self._pass_on()
         self._end_dynamic(self.top, yields=list(self.outputs.values()))
 
     # --------------------------------------------------------------------------------------------------- items
@@ -278,6 +280,29 @@ class Preparation:
         if any(r in leaving for r in call.results) or call.inplace_state:
             return True
         return call.kernel_out is None and not call.constant
+
+    def _pass_on(self) -> None:
+        """Let what a compiled kernel makes, and leaves the run, take the memory of an operand that ends with the kernel
+        (a matrix product that it finishes): the operand is made in memory of its own instead, and no second array."""
+        self.passed: dict[Value, Value] = {}
+        makers = {call.results[0]: call for item in self.top
+                  if (call := item.call) is not None and self._makes_one(call)}
+        for value, call in makers.items():
+            if call.bind is None or value not in self.dynamic or value in self.passed.values():
+                continue
+            for i in call.overwrites.get(0, ()):
+                operand = call.operands[i]
+                if (operand in makers and operand not in self.dynamic and not makers[operand].constant
+                        and len(operand.all_used_ops()) == 1 and sum(v is operand for v in call.operands) == 1
+                        and operand.type() == value.type()):
+                    self.dynamic.add(operand)
+                    self.passed[value] = operand
+                    break
+
+    def _makes_one(self, call: Call) -> bool:
+        """Whether a call writes one result into whatever memory it is given."""
+        return (call.kernel_out is not None and not call.multi and not call.comm and not call.view
+                and not call.inplace_state and len(call.results) == 1 and call.results[0] not in self.sources)
 
     def shared_results(self) -> tuple[list[str], list[int], list[int]]:
         """The new state and the outputs that may share memory with another or with what the run is given: their names

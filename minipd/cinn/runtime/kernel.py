@@ -102,6 +102,10 @@ class Kernel:
             if not plan(places):
                 raise self._no_memory()
             return
+        kernel, left = self._in_place_of(inputs, outputs)
+        if kernel is not self:
+            kernel(left, outputs)
+            return
         self.bind(inputs, outputs)()
         if plan is None and self._takes_as_they_are(inputs, outputs):
             if len(self._plans) == PLANS:
