@@ -4,6 +4,8 @@ roofline.svg        what a machine can do, by the flops for each byte
 bytes.svg           what each operator of a softmax reads and writes, and what one kernel does; counted by the library
 cycle.svg           two groups that must not be united
 groups.svg          the same groups, by the library's own drawer
+block.svg           what a ScheduleBlock says, and what the loops around it say
+two_steps.svg       a sum down the columns, in chunks
 softmax_loops.svg   the scheduled loops of a softmax, likewise
 rms_norm_steps.svg  the schedule of an RMSNorm, primitive by primitive, likewise
 """
@@ -65,6 +67,48 @@ def block(x: Tensor, w: Tensor) -> Tensor:
 def block_groups() -> Svg:
     program = trace(block, InputSpec([6, 10], "float32", "x"), InputSpec([10, 10], "float32", "w")).program
     return viz.groups(program, "Two groups and a matrix product")
+
+
+def cells(sheet: Sheet, x: float, y: float, rows: int, columns: int, kinds: dict[int, str], size: int = 20) -> None:
+    """A grid of elements; kinds: the colours of rows that have one."""
+    for i in range(rows):
+        for j in range(columns):
+            sheet.rect(x + size * j, y + size * i, size - 2, size - 2, kinds.get(i, "op"))
+
+
+def one_block() -> Svg:
+    """The sum of the rows of [4, 6], at vi = 1."""
+    sheet = Sheet("A block and the loops around it")
+    sheet.rect(-20, 0, 190, 110, "region", radius=6).text(-8, 20, "for (i_sum_1, 0, 4)", "mono")
+    sheet.rect(-8, 32, 166, 66, "region", radius=6).text(4, 52, "for (j_sum_1, 0, 6)", "mono")
+    sheet.text(75, 130, "the order", "dim mid")
+    sheet.line([(172, 16), (246, 16)], "first thick", arrow=True).text(208, 8, "vi: S", "first mid")
+    sheet.line([(160, 48), (246, 48)], "second thick", arrow=True).text(208, 40, "vj: R", "second mid")
+    sheet.rect(250, 0, 250, 110, "fusion", radius=6).text(262, 20, "ScheduleBlock(sum_1)", "mono")
+    sheet.text(262, 52, "sum_1[vi] += exp_0[vi, vj]", "mono")
+    sheet.text(375, 130, "what one element is", "dim mid")
+    cells(sheet, 540, 10, 4, 6, {1: "p1"})
+    cells(sheet, 700, 10, 4, 1, {1: "p0"})
+    sheet.line([(662, 39), (696, 39)], arrow=True)
+    sheet.text(600, 106, "exp_0", "mono mid").text(709, 106, "sum_1", "mono mid")
+    sheet.text(640, 130, "vj is folded, each vi has an element", "dim mid")
+    return sheet.done()
+
+
+def two_steps() -> Svg:
+    """Eight rows in four chunks: what each adds up by itself, and what is combined."""
+    sheet = Sheet("A sum down the columns, in two steps")
+    colours = ("p0", "p1", "p2", "p3")
+    cells(sheet, 0, 0, 8, 6, {i: colours[i // 2] for i in range(8)})
+    cells(sheet, 220, 40, 4, 6, dict(enumerate(colours)))
+    cells(sheet, 440, 70, 1, 6, {0: "output"})
+    for k in range(4):
+        sheet.line([(122, 20 + 40 * k), (216, 49 + 20 * k)], arrow=True)
+    sheet.line([(342, 79), (436, 79)], arrow=True)
+    for x, words in ((59, "x, in chunks of two rows"), (279, "sum_1_rf: one row for each"), (499, "sum_1")):
+        sheet.text(x, 180, words, "dim mid")
+    sheet.text(169, 8, "at once", "first mid").text(389, 68, "in order", "second mid")
+    return sheet.done()
 
 
 #: of one core (benchmarks/README.md): what a matrix product reaches, and what RMSNorm's 134 MB in 10.4 ms come to
@@ -135,7 +179,7 @@ def cycle() -> Svg:
 def pictures() -> dict[str, Svg]:
     """File name -> picture."""
     return {"roofline.svg": roofline(), "bytes.svg": traffic(), "cycle.svg": cycle(), "groups.svg": block_groups(),
-            "rms_norm_steps.svg": norm_steps(),
+            "block.svg": one_block(), "rms_norm_steps.svg": norm_steps(), "two_steps.svg": two_steps(),
             "softmax_loops.svg": viz.loops(softmax_loops(), "The scheduled loops of a softmax")}
 
 
