@@ -39,6 +39,19 @@ def _wide_features(features: str) -> str:
     return features + ",-prefer-256-bit" if "+avx512bf16" in features.split(",") else features
 
 
+def name_runtime() -> None:
+    """Tell LLVM where numba's runtime is, before machine code is loaded: that calls it by name, and of an unknown name
+    LLVM makes the end of the process.
+
+    numba does this as part of what compiling needs, with functions that it compiles: then 30 MB more of LLVM itself are
+    in memory.
+    """
+    from numba.core.runtime import nrt
+    runtime: Any = nrt
+    for name, place in runtime._nrt.c_helpers.items():
+        llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", place)
+
+
 _preload_tbb()
 
 import llvmlite.binding as llvm  # noqa: E402  (TBB comes first)

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from minipd.framework import philox as spec
-from minipd.framework.numba_setup import numba
+from minipd.framework.numba_setup import name_runtime, numba
 
 from numba.core.caching import FunctionCache  # isort: skip  (numba is set up)
-from numba.core.runtime import rtsys  # isort: skip
 
 __all__: list[str] = []
 
@@ -28,7 +27,7 @@ class _Cache(FunctionCache):
     what machine code needs to run is its runtime."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        rtsys.initialize(target_context)
+        name_runtime()
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)
 

@@ -89,10 +89,10 @@ def loaded(payload: bytes) -> MachineCode:
     """What `to_bytes` gave, in this process.  Raises: whatever reading bytes of another build of numba may."""
     from numba.core.compiler_lock import global_compiler_lock
     from numba.core.registry import cpu_target
-    from numba.core.runtime import rtsys
+
+    from minipd.framework.numba_setup import name_runtime
     with global_compiler_lock:
-        # Machine code calls numba's runtime by name; of an unknown name LLVM makes the end of the process.
-        rtsys.initialize(cpu_target.target_context)
+        name_runtime()
         library = cpu_target.target_context.codegen().unserialize_library(pickle.loads(payload))
         address = library.get_pointer_to_function(ENTRY)
     if not address:
