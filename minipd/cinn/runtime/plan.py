@@ -22,6 +22,8 @@ __all__ = ["Plan", "address"]
 _ENTRY = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
 #: which word of numba's structure of an array is its address
 _PLACE = 4
+#: the first field of numpy's C structure of an array, behind that of a Python object
+_POINTER = ctypes.c_size_t
 
 
 class Plan:
@@ -88,5 +90,12 @@ class Plan:
 
 
 def address(array: np.ndarray) -> int:
-    """Where an array's first element is."""
+    """Where an array's first element is.
+
+    >>> x = np.zeros(3)
+    >>> address(x) == x.ctypes.data, address(x[1:]) - address(x)
+    (True, 8)
+    """
+    if type(array) is np.ndarray:           # numpy's macro PyArray_DATA; a fifth of the time of the dict below
+        return _POINTER.from_address(id(array) + object.__basicsize__).value
     return array.__array_interface__["data"][0]
