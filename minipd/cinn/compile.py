@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from minipd.cinn.dialect import FUSION, JIT_KERNEL
 from minipd.cinn.frontend import build_groups, inline
+from minipd.cinn.frontend.tracker import NAME
 from minipd.cinn.ir.ast import Expr, Function
 from minipd.cinn.ir.printer import text
 from minipd.cinn.kernels import kernel_named, kernel_of
@@ -34,6 +35,13 @@ from minipd.ir.types import TensorType
 from minipd.passes.rewriter import inherited
 
 __all__ = ["Made", "apply_cinn_pass", "compile_groups", "function_of", "made_of", "prepare"]
+
+#: how many groups' functions are remembered
+REMEMBERED = 256
+#: attributes of operations that lowering does not look at: where they come from, and their names in an explanation
+UNSEEN = frozenset({"op_callstack", NAME})
+#: what a group says -> what was made of it
+_MADE: dict[tuple[Any, ...], Made] = {}
 
 
 def apply_cinn_pass(program: Program, comm: Any = None) -> int:
@@ -122,11 +130,31 @@ def function_of(group: Operation) -> Function:
 
 
 def made_of(group: Operation) -> Made:
-    """The same, with what it was on the way."""
-    return _made(lower(group, any_rows=True))
+    """The same, with what it was on the way.  Groups that are written alike, of a model's layers, are lowered once."""
+    key = _structure(group)
+    made = _MADE.get(key)
+    if made is None:
+        made = _made(lower(group, any_rows=True))
+        if len(_MADE) >= REMEMBERED:
+            _MADE.clear()
+        _MADE[key] = made
+    return made
 
 
-@functools.lru_cache(maxsize=256)
+def _structure(group: Operation) -> tuple[Any, ...]:
+    """What lowering sees of a group: equal for groups with the same operations on values of the same types."""
+    numbers = {v: i for i, v in enumerate(group.operands_source())}
+    said: list[Any] = [v.type() for v in numbers]
+    for op in group.regions[0].front():
+        attributes = frozenset([(n, a) for n, a in op.attributes.items() if n not in UNSEEN])
+        said.append((op.name(), attributes, tuple([numbers[v] for v in op.operands_source()]),
+                     tuple([r.type() for r in op.results()])))
+        for r in op.results():
+            numbers[r] = len(numbers)
+    return tuple(said)
+
+
+@functools.lru_cache(maxsize=REMEMBERED)
 def _made(lowered: Function) -> Made:
     """A function scheduled, finished and named: layers of a model have equal ones."""
     arrangement = arrangement_of(lowered, ScheduleConfig())

@@ -7,11 +7,11 @@ import pytest
 
 import minipd as paddle
 from minipd.cinn import compile as compiling
-from minipd.cinn.compile import apply_cinn_pass
+from minipd.cinn.compile import apply_cinn_pass, made_of, prepare
 from minipd.cinn.dialect import JIT_KERNEL
-from minipd.cinn.frontend import bytes_moved
+from minipd.cinn.frontend import build_groups, bytes_moved
 from minipd.cinn.kernels import KERNELS, kernel_of
-from minipd.cinn.lower import CannotLower
+from minipd.cinn.lower import CannotLower, lower
 from minipd.cinn.runtime.compiler import KernelError, process_compiler
 from minipd.executor import Executor, calls_ahead
 from minipd.framework.row import ROWS
@@ -228,6 +228,7 @@ def test_a_group_that_cannot_be_lowered_runs_as_library_kernels(monkeypatch):
         if any(op.name() == "pd_op.max" for op in group.regions[0].front()):
             raise CannotLower("no maximum today")
         return real(group, **options)
+    monkeypatch.setattr(compiling, "_MADE", {})
     monkeypatch.setattr(compiling, "lower", lower)
     check_fallback("group of max, subtract, exp, sum, divide, multiply runs as library kernels.*no maximum today", 1)
 
@@ -246,3 +247,22 @@ def test_a_kernel_of_another_process_is_refused_by_name():
     assert "exp_multiply_0" not in KERNELS
     with pytest.raises(ValueError, match="'exp_multiply_0'; compile the program again"):
         Executor(program)
+
+
+def test_groups_that_are_written_alike_are_lowered_once(monkeypatch):
+    """Equal but for what lowering does not look at; a number in a formula it does look at."""
+    def f(x, w, scale=2.0):
+        for n in range(4):
+            x = paddle.matmul((x * scale).tanh() + (1.0 if n else 3.0), w)
+        return x
+    program = trace(f, InputSpec([6, 6], "float64"), InputSpec([6, 6], "float64")).program
+    prepare(program)
+    groups = build_groups(program)
+    assert len(groups) == 4
+    lowered = []
+    monkeypatch.setattr(compiling, "_MADE", {})
+    monkeypatch.setattr(compiling, "lower", lambda op, **how: lowered.append(op) or lower(op, **how))
+    made = [made_of(group) for group in groups]
+    assert len(lowered) == 2 and made[1] is made[2] is made[3] and made[0].function != made[1].function
+    for group, found in zip(groups, made, strict=True):
+        assert found.lowered == lower(group, any_rows=True)
