@@ -158,6 +158,17 @@ def test_cache_read_makes_a_copy_in_front():
     case.check_trace()
 
 
+def test_cache_write_refuses_what_is_written_in_part():
+    """Who needs the first column only has only that computed: the copy would read what nobody wrote."""
+    case = Case(lambda x: (paddle.exp(x)[:, :1] + 1.0) * 2.0, normal(4, 6))
+    s = case.s
+    s.compute_at("exp_0", s.get_loops("add_3")[0])
+    s.compute_inline("add_3")
+    with pytest.raises(ScheduleError, match="exp_0 may be written in part, and the copy would read all of it"):
+        s.cache_write("exp_0", "local")
+    case.check()
+
+
 def test_cache_write_copies_behind_the_last_writer():
     case = Case(lambda x: x.sum(-1) * 2, normal(3, 5))
     s = case.s

@@ -21,6 +21,7 @@ from minipd.cinn.ir.ast import (
     Var,
 )
 from minipd.cinn.ir.walk import rename
+from minipd.cinn.schedule.affine import Poly, bounds_of, poly
 from minipd.cinn.schedule.errors import ScheduleError
 from minipd.cinn.schedule.nests import Nests
 
@@ -53,7 +54,7 @@ def cache_write(nests: Nests, block: str, memory: str) -> tuple[Function, str]:
     to go; returns the new block's name.
 
     All that writes to the buffer, as a reduction's start does, and reads it in these nests, turns to the new one.
-    Needs: someone behind these nests who reads the buffer, or that it is an output.
+    Needs: someone behind these nests who reads the buffer, which they are seen to fill; or that it is an output.
 
         B { y[vi] = x[vi] + 1 }         B { y_local[vi] = x[vi] + 1 }  y_local_copy { y[v0] = y_local[v0] }
     """
@@ -66,11 +67,28 @@ def cache_write(nests: Nests, block: str, memory: str) -> tuple[Function, str]:
     if buffer in nests.allocs and all(a.block in inside for a in nests.by_buffer[buffer]):
         raise ScheduleError(f"{what}: what reads {buffer} is in these nests and would turn to the new buffer; nothing "
                             f"would read the copy; set_buffer({block}, {memory!r}) says where {buffer} is")
+    if buffer in nests.allocs and not any(_fills(nests, a.block) for a in nests.writes(buffer) if a.op == "="):
+        raise ScheduleError(f"{what}: {buffer} may be written in part, and the copy would read all of it; do this "
+                            "before compute_at, and before loops are split or fused")
     name, shape = nests.unused(f"{buffer}_{memory}"), _shape(nests, buffer)
     edits = {id(nests.block(b, what)): _renamed(nests.block(b, what), buffer, name) for b in inside}
     heads = [*nests.heads, Alloc(name, shape, nests.dtype(buffer), _memory(memory, what))]
     made = nests.unused(f"{name}_copy", name)
     return _with_nest(nests, edits, heads, _copy(nests, made, name, buffer, shape), last + 1), made
+
+
+def _fills(nests: Nests, block: str) -> bool:
+    """Whether a block is seen to run for every position of its iter vars, each of which has loops of its own."""
+    stmt = nests.block(block, "")
+    seen: set[str] = set()
+    for v, value in zip(stmt.iter_vars, stmt.iter_values, strict=True):
+        at, extent = poly(value, nests.alone, nests.extents), poly(v.extent, {}, {})
+        bounds = None if at is None else bounds_of(at, nests.extents)
+        if at is None or extent is None or bounds is None or at.names & seen or not (
+                bounds[1] + Poly.number(1) - extent).is_natural:
+            return False
+        seen |= at.names
+    return True
 
 
 def _memory(name: str, what: str) -> str:
