@@ -26,7 +26,8 @@ from minipd.cinn.optim import finalize
 from minipd.cinn.optim.finalize import steps
 from minipd.cinn.overwriting import overwritable
 from minipd.cinn.schedule import IRSchedule, ScheduleConfig, ScheduleError, schedule
-from minipd.cinn.schedule.loops import dependences
+from minipd.cinn.schedule.dependences import met_in
+from minipd.cinn.schedule.nests import Nests, inside
 from minipd.decomposition import decompose
 from minipd.executor import Executor, Scope
 from minipd.ir.traced import trace
@@ -259,14 +260,23 @@ except LoopError as error:
 # %% [markdown]
 # ## When iterations meet
 #
-# Which of these loops could run on several threads? Say it before you run the cell.
+# Which of these loops could run on several threads, and which in lanes? Say it before you run the cell.
+
 
 # %%
-one = Load("x", (i,), f32)
-zero = const(0, i.dtype)
-for body in (Store("y", (i,), one), Accumulate("s", "add", one), Store("y", (zero,), one),
-             Store("y", (i,), Load("y", (binary("sub", i, 1),), f32)), Store("y", (i,), Load("x", (zero,), f32))):
-    print(f"{text(body):20} meets in {dependences(For('i', Dim('x', 0), body)) or 'nothing'}")
+def meets(function, loop, reduces):
+    """The buffers in which the iterations of a loop meet."""
+    nests = Nests(function)
+    blocks = [b.name for b in inside(nests.loop(loop, ""))]
+    return {a.buffer for a, b in met_in(nests, loop, blocks, reduces)}
+
+
+for name, f, block in (("sum(1)", lambda x: (x * 2.0).sum(1), "sum_2"), ("sum(0)", lambda x: (x * 2.0).sum(0), "sum_2"),
+                       ("max(1)", lambda x: (x * 2.0).max(1), "max_2"), ("exp(x) * 2", lambda x: x.exp() * 2.0, "y0")):
+    function = lowered(f, (4, 6))
+    for loop in IRSchedule(function).get_loops(block):
+        threads, lanes = (meets(function, loop, reduces) or "nothing" for reduces in (True, False))
+        print(f"{name:11} {loop:8} threads meet in {threads}, lanes in {lanes}")
 
 # %% [markdown]
 # ## Schedules
