@@ -90,7 +90,7 @@ def test_damaged_code_is_compiled_anew_and_replaced(folder, expected, damage):
     (path,) = folder.glob("*.bin")
     path.write_bytes(DAMAGES[damage](path.read_bytes()))
     compiler = Compiler(folder)
-    with pytest.warns(RuntimeWarning, match="cannot be used: its checksum is wrong.  It is compiled anew") as caught:
+    with pytest.warns(UserWarning, match="cannot be used: its checksum is wrong.  It is compiled anew") as caught:
         np.testing.assert_allclose(softmax_of(compiler), expected, rtol=1e-5)
     assert len(caught) == 1 and compiler.statistics.compiled == 1
     assert softmax_of(healed := Compiler(folder)) is not None and healed.statistics.loaded == 1
@@ -100,7 +100,7 @@ def test_code_that_numba_cannot_load_is_compiled_anew(folder, expected):
     (path,) = folder.glob("*.bin")
     compiler = Compiler(folder)
     compiler.store.save(path.name, b"whole, but of no known format")
-    with pytest.warns(RuntimeWarning, match="cannot be loaded") as caught:
+    with pytest.warns(UserWarning, match="cannot be loaded") as caught:
         np.testing.assert_allclose(softmax_of(compiler), expected, rtol=1e-5)
     assert len(caught) == 1
 
@@ -116,7 +116,7 @@ def test_a_folder_that_cannot_be_written_costs_one_warning(tmp_path, expected):
     """A file where the folder should be: no permission helps there, not even the superuser's."""
     (tmp_path / "file").write_text("")
     compiler = Compiler(tmp_path / "file" / "kernels")
-    with pytest.warns(RuntimeWarning, match="cannot be kept in .*: Not a directory.*set MINIPD_CACHE") as caught:
+    with pytest.warns(UserWarning, match="cannot be kept in .*: Not a directory.*set MINIPD_CACHE") as caught:
         np.testing.assert_allclose(softmax_of(compiler), expected, rtol=1e-5)
         compile_function(rms_norm(), compiler=compiler)
     assert len(caught) == 1 and compiler.statistics.compiled == 2
@@ -126,7 +126,7 @@ def test_a_full_disk_costs_one_warning(tmp_path, expected, monkeypatch):
     def full(path, data):
         raise OSError(28, "No space left on device")
     monkeypatch.setattr("minipd.cinn.runtime.store.write_atomically", full)
-    with pytest.warns(RuntimeWarning, match="No space left on device") as caught:
+    with pytest.warns(UserWarning, match="No space left on device") as caught:
         np.testing.assert_allclose(softmax_of(Compiler(tmp_path)), expected, rtol=1e-5)
     assert len(caught) == 1
 

@@ -75,4 +75,5 @@ class Store:
         """One warning for a store: more of the same would hide what else is said."""
         if not self._warned:
             self._warned = True
-            warnings.warn(message, RuntimeWarning, stacklevel=2)
+            # (no RuntimeWarning: minipd ignores its own, which are numpy's words on NaN)
+            warnings.warn(message, UserWarning, stacklevel=2)
