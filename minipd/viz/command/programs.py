@@ -50,7 +50,7 @@ def load_program(what: str, inputs: list[str]) -> Any:
 def _must_be_there(file: Path, what: str) -> None:
     if not file.is_file():
         raise InputError("FILE.py:function, FILE.pir or FILE.json", what,
-                         "no such file; check the path (`minipd draw --help` tells what else can be drawn)")
+                         "no such file; check the path (the command's --help tells what else it takes)")
 
 
 def _program_of(found: Any, specs: list, what: str) -> Any:
