@@ -447,3 +447,18 @@ def test_one_name_for_scalars_of_two_dtypes(compiler):
     function = Function("names", (Param("x", F32, 1), Param("y", F32, 1, True)), Seq((first, second, body)))
     check(function, compiler, [np.ones(3, np.float32)], [(3,)])
     assert isinstance(cast(Const(1, I64), F32), Cast)
+
+
+def test_the_sides_of_a_minimum_of_sizes_are_written_once(compiler):
+    """Bounds that are clamped again and again would become a text that doubles each time."""
+    n = Dim("x", 0)
+    for _ in range(40):
+        n = binary("max", binary("min", n, 5), 2)
+    function = Function("least", (Param("x", F32, 1), Param("y", F32, 1, True)), For("i", n, Store(
+        "y", (Var("i"),), const(1, F32))))
+    kernel = compile_function(function, compiler)
+    assert len(kernel.source) < 4000
+    for size, want in ((1, 2), (3, 3), (9, 5)):
+        y = np.zeros(9, F32)
+        kernel([np.zeros(size, F32)], [y])
+        assert y.sum() == want

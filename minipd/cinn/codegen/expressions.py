@@ -151,14 +151,9 @@ class Expressions:
         """A binary operator."""
         dtype = x.dtype
         if op in ("max", "min"):
-            a, b = self.expression(x), self.expression(y)
-            if dtype.kind == "f":
-                return f"scalar.{op}imum({a}, {b})", ATOM
             if dtype == BOOL:
                 return self.infix("|" if op == "max" else "&", x, y)
-            compare = ">" if op == "max" else "<"
-            condition = f"{self.expression(x, COMPARISON + 1)} {compare} {self.expression(y, COMPARISON + 1)}"
-            return f"scalar.select({condition}, {a}, {b})", ATOM
+            return f"scalar.{op}imum({self.expression(x)}, {self.expression(y)})", ATOM
         if op == "add" and dtype == BOOL:
             return self.infix("|", x, y)
         if op == "pow":

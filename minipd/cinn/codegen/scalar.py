@@ -104,12 +104,16 @@ times = _folded("fmul")
 
 
 # ---------------------------------------------------------------------------------------------- maxima and minima
-def _extremum(name):
+def _extremum(name, before):
+    """before: how the one of two ints compares that is it."""
     def typed(typing_context, x, y):
-        if x != y or not isinstance(x, types.Float):
+        if x != y or not isinstance(x, types.Float | types.Integer):
             return None
 
         def generate(context, builder, signature, arguments):
+            if isinstance(x, types.Integer):
+                compare = builder.icmp_signed if x.signed else builder.icmp_unsigned
+                return builder.select(compare(before, *arguments), *arguments)
             kind = context.get_value_type(x)
             function = builder.module.declare_intrinsic(name, [kind], ir.FunctionType(kind, [kind, kind]))
             # No nnan, no ninf.  These flags let LLVM reduce in vectors.
@@ -118,8 +122,8 @@ def _extremum(name):
     return intrinsic(typed)
 
 
-maximum = _extremum("llvm.maximum")      # NaN if either is, as numpy's
-minimum = _extremum("llvm.minimum")
+maximum = _extremum("llvm.maximum", ">")     # NaN if either is, as numpy's
+minimum = _extremum("llvm.minimum", "<")
 
 
 @intrinsic
