@@ -38,6 +38,9 @@ __all__ = ["Made", "apply_cinn_pass", "compile_groups", "function_of", "made_of"
 
 #: how many groups' functions are remembered
 REMEMBERED = 256
+#: How long the text of a function may be.  4 thousand characters take about a second to compile; a formula of 60
+#: operators has 3 thousand.
+LONGEST = 50_000
 #: attributes of operations that lowering does not look at: where they come from, and their names in an explanation
 UNSEEN = frozenset({"op_callstack", NAME})
 #: what a group says -> what was made of it
@@ -166,9 +169,13 @@ def _made(lowered: Function) -> Made:
 
 
 def _named(function: Function) -> Function:
+    """Raises: CannotLower for one that would take minutes to compile: no formula is worth that."""
     operators = "_".join(dict.fromkeys(function.comment))
-    plain = replace(function, params=tuple(replace(p, view=None) for p in function.params))
-    return replace(function, name=f"{operators[:40].rstrip('_')}_{_digest(text(plain))}")
+    plain = text(replace(function, params=tuple(replace(p, view=None) for p in function.params)))
+    if len(plain) > LONGEST:
+        raise CannotLower(f"its loops are a text of {len(plain):,} characters, of which at most {LONGEST:,} are "
+                          "compiled, as more would take minutes")
+    return replace(function, name=f"{operators[:40].rstrip('_')}_{_digest(plain)}")
 
 
 def key_of(function: Function) -> str:

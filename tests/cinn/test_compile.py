@@ -233,6 +233,14 @@ def test_a_group_that_cannot_be_lowered_runs_as_library_kernels(monkeypatch):
     check_fallback("group of max, subtract, exp, sum, divide, multiply runs as library kernels.*no maximum today", 1)
 
 
+def test_what_would_take_minutes_to_compile_runs_as_library_kernels(monkeypatch):
+    monkeypatch.setattr(compiling, "_MADE", {})
+    monkeypatch.setattr(compiling, "LONGEST", 300)
+    compiling._made.cache_clear()
+    check_fallback(r"group of max, subtract, exp, sum, divide, multiply runs as library kernels, which is slower: its "
+                   r"loops are a text of \d+ characters, of which at most 300 are compiled", 1)
+
+
 def test_kernels_that_cannot_be_built_warn_once(monkeypatch):
     monkeypatch.setattr(compiling, "build_versions", lambda versions, comm: [
         KernelError(f"no kernel could be built for {v.kernel.function.name}: no compiler") for v in versions])
