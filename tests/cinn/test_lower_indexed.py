@@ -6,12 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import minipd as paddle
-from minipd.cinn.ir.ast import IfThenElse, Load
+from minipd.cinn.ir.ast import INT64, For, IfThenElse, Load
+from minipd.cinn.ir.build import const
 from minipd.cinn.ir.printer import text
 from minipd.cinn.ir.walk import blocks, expressions, loops, statements, walk
 from minipd.cinn.lower import CannotLower
 from minipd.cinn.lower.analysis import analyse
 from minipd.cinn.lower.calls import calls_of
+from minipd.cinn.optim import finalize
 from minipd.framework.dim import substitute_all, symbol
 from minipd.ops.reshape import Reshape
 from minipd.ops.slicing import SetValue, StridedSlice
@@ -184,6 +186,23 @@ def test_bounds_that_always_hold_are_not_asked_for():
 
     function = check(write, counted(2, 5), counted(2, 3))
     assert [text(s.cond) for s in statements(function.body) if isinstance(s, IfThenElse)] == ["vj >= 2"]
+
+
+def test_rows_that_are_told_apart_are_as_many_as_they_are():
+    """The gradient of `qkv[0] * qkv[1] * qkv[2]`: three parts of 3 rows, written and added up.  With a number of rows
+    that was not known, each bound would be the smaller one of two."""
+    def gradient(q, k, v):
+        parts = [SetValue(paddle.zeros([3, 2, 4]), paddle.unsqueeze(x, 0), axes=(0,), starts=(n,), ends=(n + 1,),
+                          strides=(1,)) for n, x in enumerate((q, k, v))]
+        return paddle.add_n(parts).exp()
+    g = group(gradient, *[((2, 4), F32)] * 3)
+    function = g.lower(any_rows=True)
+    assert {s.extent for s in statements(function.body) if isinstance(s, For)} == {
+        const(3, INT64), const(8, INT64)}
+    final = text(finalize(function))
+    assert "min" not in final and len(final) < 1500
+    arrays = [counted(2, 4, start=n) for n in range(3)]
+    np.testing.assert_allclose(run(function, g, *arrays)[0], g.reference(*arrays)[0], rtol=1e-6)
 
 
 def test_the_loops_of_what_nothing_reads_are_no_rows():

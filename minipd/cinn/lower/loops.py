@@ -42,7 +42,7 @@ class Iteration:
     inputs, outputs: the values that are arrays of the caller.
     merge: False keeps every axis a loop of its own.
     any_rows: the first loop runs as far as the arrays do, also where its size is known, so that one function serves
-    every number of rows.
+    every number of rows.  Not where positions along it count: what is written into rows 1 to 3 of 5 is no other's.
     """
 
     def __init__(self, axes: Axes, inputs: Sequence[Value], outputs: Sequence[Value], merge: bool = True,
@@ -57,7 +57,7 @@ class Iteration:
         self._extents = {loop: index(loop.size) for loop in self.loops if not isinstance(loop.size, DimExpr)}
         symbolic = [loop for loop in self.loops if isinstance(loop.size, DimExpr)]
         if any_rows:
-            symbolic = [*self.loops[:1], *symbolic]
+            symbolic = [*(loop for loop in self.loops[:1] if axes.apart.isdisjoint(loop.axes)), *symbolic]
         for loop in symbolic:
             dim = self._dim(loop)
             if dim is not None:
