@@ -26,6 +26,7 @@ from minipd.cinn.runtime.buckets import BucketedKernel
 from minipd.cinn.runtime.build import build_versions
 from minipd.cinn.runtime.compiler import process_compiler
 from minipd.cinn.runtime.kernel import Kernel, Version
+from minipd.cinn.runtime.no_elements import folded_by
 from minipd.cinn.schedule import ScheduleConfig, Scheduled, ScheduleError, arrangement_of, buckets_for, schedule
 from minipd.executor import calls_ahead
 from minipd.framework.dim import is_symbolic
@@ -88,11 +89,12 @@ def kernel_for(made: Made) -> str:
     name = key_of(made.function)
 
     def make() -> Kernel:
+        folded = folded_by(made.lowered)
         if made.longer is None:
-            return Kernel(made.function, process_compiler())
+            return Kernel(made.function, process_compiler(), folded)
         assert made.row_at_most is not None
-        longer = Kernel(made.longer, process_compiler())
-        return BucketedKernel(made.function, process_compiler(), made.row, made.row_at_most, longer)
+        longer = Kernel(made.longer, process_compiler(), folded)
+        return BucketedKernel(made.function, process_compiler(), made.row, made.row_at_most, longer, folded)
     kernel_named(name, make)
     return name
 

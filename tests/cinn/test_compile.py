@@ -274,3 +274,20 @@ def test_groups_that_are_written_alike_are_lowered_once(monkeypatch):
     assert len(lowered) == 2 and made[1] is made[2] is made[3] and made[0].function != made[1].function
     for group, found in zip(groups, made, strict=True):
         assert found.lowered == lower(group, any_rows=True)
+
+
+# --------------------------------------------------------------------------------------------------- no elements
+@pytest.mark.parametrize("fn", [
+    lambda x: (x * 2.0).max(1) + 1.0, lambda x: (x * 2.0).min(1) + 1.0,
+    lambda x: (x * 2.0).argmax(1) + 1, lambda x: (x * 2.0).argmin(1) + 1,
+    lambda x: (x * 2.0).max() + 1.0, lambda x: (x > 0.0).logical_not().astype("int32").max(1) * 2],
+    ids=["max", "min", "argmax", "argmin", "all", "ints"])
+def test_the_largest_of_no_elements_is_refused_when_it_is_met(fn):
+    """The program does not know the size: its kernel refuses as the library does, and computes all else."""
+    function = paddle.jit.to_static(fn, backend="CINN", input_spec=[InputSpec([None, None], "float32")])
+    for shape in ((5, 7), (5, 1), (0, 3) if fn(paddle.ones([1, 3])).ndim else (1, 3)):
+        x = paddle.to_tensor(R.normal(size=shape).astype("f4"))
+        np.testing.assert_allclose(function(x).numpy(), fn(x).numpy(), rtol=1e-6)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="is empty: nothing is the largest of no elements"):
+            function(paddle.zeros([5, 0]))

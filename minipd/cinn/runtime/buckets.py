@@ -15,6 +15,7 @@ import numpy as np
 from minipd.cinn.ir.ast import Const, Dim, Expr, Function, viewed_shape
 from minipd.cinn.runtime.compiler import Compiler
 from minipd.cinn.runtime.kernel import Kernel, Version
+from minipd.cinn.runtime.no_elements import Folded
 
 __all__ = ["BucketedKernel"]
 
@@ -26,8 +27,8 @@ class BucketedKernel(Kernel):
     """
 
     def __init__(self, function: Function, compiler: Compiler, row: tuple[Expr, ...], row_at_most: int,
-                 longer: Kernel) -> None:
-        super().__init__(function, compiler)
+                 longer: Kernel, folded: Sequence[Folded] = ()) -> None:
+        super().__init__(function, compiler, folded)
         self.row, self.row_at_most, self.longer = row, row_at_most, longer
 
     @functools.cached_property

@@ -25,6 +25,7 @@ from minipd.cinn.overwriting import overwritable
 from minipd.cinn.runtime.aliases import in_place
 from minipd.cinn.runtime.compiler import Compiler, process_compiler
 from minipd.cinn.runtime.machine import MachineCode
+from minipd.cinn.runtime.no_elements import Folded, refuse_no_elements
 from minipd.cinn.runtime.plan import Plan, address
 from minipd.cinn.runtime.scratch import scratch_arrays
 from minipd.cinn.runtime.threads import allowed_threads
@@ -70,10 +71,12 @@ class Kernel:
         function: what it computes.
         source: the Python text that numba compiles.
         cut: the phases in which it runs.
+        folded: the axes that must not be empty.
     """
 
-    def __init__(self, function: Function, compiler: Compiler) -> None:
+    def __init__(self, function: Function, compiler: Compiler, folded: Sequence[Folded] = ()) -> None:
         self.function = function
+        self.folded = folded
         self.source = numba_source(function)
         self.compiler = compiler
         self.cut = phases_of(function)
@@ -104,6 +107,7 @@ class Kernel:
             return
         kernel, left = self._in_place_of(inputs, outputs)
         if kernel is not self:
+            refuse_no_elements(self.function, self.folded, arrays)
             kernel(left, outputs)
             return
         self.bind(inputs, outputs)()
@@ -127,10 +131,12 @@ class Kernel:
         An input may be the very array of an output (same memory, same shape) if the function reads each of its
         elements for the last time where it writes it.  An input that overlaps an output otherwise is copied first.
 
-        Raises: TypeError for arrays that do not fit the parameters.  KernelError if there is no kernel.
+        Raises: TypeError for arrays that do not fit the parameters.  ValueError where a maximum of no elements is
+        wanted.  KernelError if there is no kernel.
         """
         if self._has_nothing_to_do(inputs, outputs):
             return _nothing
+        refuse_no_elements(self.function, self.folded, (*inputs, *outputs))
         kernel, inputs = self._in_place_of(inputs, outputs)
         return kernel._bind(inputs, outputs)
 
