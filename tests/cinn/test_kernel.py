@@ -462,3 +462,14 @@ def test_the_sides_of_a_minimum_of_sizes_are_written_once(compiler):
         y = np.zeros(9, F32)
         kernel([np.zeros(size, F32)], [y])
         assert y.sum() == want
+
+
+def test_a_scalar_after_a_loop_that_has_one_of_its_name():
+    """What every phase computes for itself stands before the loops: one of them must not have a scalar called so."""
+    total, first = Init("total", const(0, F64)), Let("v", Load("x", (const(0, I64),), F64))
+    loop = For("i", Dim("x", 0), Seq((Let("v", Load("x", (i,), F64)), Accumulate("total", "add", Var("v", F64)))))
+    last = Store("y", (), binary("mul", Var("total", F64), Var("v", F64)))
+    f = Function("f", (Param("x", F64, 1), Param("y", F64, 0, True)), Seq((total, loop, first, last)))
+    y = np.empty(())
+    compile_function(f)((np.array([2.0, 3.0, 5.0]),), (y,))
+    assert y == 20.0

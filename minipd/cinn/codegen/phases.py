@@ -16,6 +16,7 @@ inputs, are computed anew in each phase.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,14 +89,15 @@ def phases_of(function: Function) -> Phases:
     ['total_kept']
     """
     fixed = {p.name for p in function.params if not p.output}
+    times = Counter(map(_bound, statements(function.body)))
     before: list[Let] = []
     scratch: list[Alloc] = []
     runs: list[tuple[bool, list[Stmt]]] = []
     for s in flattened(function.body):
         if isinstance(s, Alloc):
             scratch.append(s)
-        elif isinstance(s, Let) and _is_known(s.value, {let.name for let in before}, fixed):
-            before.append(s)
+        elif isinstance(s, Let) and times[s.name] == 1 and _is_known(s.value, {let.name for let in before}, fixed):
+            before.append(s)            # (a loop before it that has a scalar of that name would overwrite it)
         elif isinstance(s, For) and s.kind == "parallel":
             runs.append((True, [s]))
         elif runs and not runs[-1][0]:
@@ -103,6 +105,11 @@ def phases_of(function: Function) -> Phases:
         else:
             runs.append((False, [s]))
     return _linked(tuple(before), tuple(scratch), runs)
+
+
+def _bound(s: Stmt) -> str | None:
+    """The scalar that a statement gives a name to."""
+    return s.name if isinstance(s, Let | Init) else s.var if isinstance(s, For) else None
 
 
 def _is_known(value: Expr, before: set[str], fixed: set[str]) -> bool:
